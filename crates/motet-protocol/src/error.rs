@@ -1,0 +1,297 @@
+//! The one table of error codes. `docs/errors.md` and the TypeScript table are generated from it.
+
+use core::fmt;
+
+use minicbor::{Decode, Encode};
+
+/// How loudly an error should be reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Expected in normal operation; the caller handles it.
+    Info,
+    /// Something was degraded or refused.
+    Warning,
+    /// Work was lost or cannot go on without a person.
+    Error,
+}
+
+impl Severity {
+    /// Lower-case name, as in the generated tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One row of the error table.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorInfo {
+    /// Stable name, the same in Rust, TypeScript, on the wire and in the docs.
+    pub name: &'static str,
+    /// The part of Motet that raises it.
+    pub namespace: &'static str,
+    /// Whether the same call may succeed later unchanged.
+    pub retryable: bool,
+    /// How loudly to report it.
+    pub severity: Severity,
+    /// What happened, one sentence.
+    pub message: &'static str,
+    /// What to do about it, one sentence.
+    pub next_step: &'static str,
+}
+
+macro_rules! error_codes {
+    ($($number:literal $variant:ident $name:literal $namespace:literal $retry:ident $severity:ident
+       $message:literal $next:literal;)*) => {
+        /// A stable error code. The number is what travels between contexts.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        #[repr(u16)]
+        pub enum ErrorCode {
+            $(#[doc = $message] $variant = $number,)*
+        }
+
+        impl ErrorCode {
+            /// Every code, in table order.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The code with this number.
+            #[must_use]
+            pub const fn from_number(number: u16) -> Option<Self> {
+                match number { $($number => Some(Self::$variant),)* _ => None }
+            }
+
+            /// The code's row.
+            #[must_use]
+            pub const fn info(self) -> &'static ErrorInfo {
+                match self {
+                    $(Self::$variant => &ErrorInfo {
+                        name: $name,
+                        namespace: $namespace,
+                        retryable: error_codes!(@retry $retry),
+                        severity: Severity::$severity,
+                        message: $message,
+                        next_step: $next,
+                    },)*
+                }
+            }
+        }
+    };
+    (@retry retry) => { true };
+    (@retry final) => { false };
+}
+
+error_codes! {
+    1 RequestTimeout "REQUEST_TIMEOUT" "protocol" retry Warning
+        "No answer came within the time allowed." "Try again, or allow more time for this call.";
+    2 DeadlineExceeded "DEADLINE_EXCEEDED" "protocol" final Warning
+        "The deadline passed before the work was started; it was not done." "Send it again with a later deadline if it is still wanted.";
+    3 Aborted "ABORTED" "protocol" final Info
+        "The caller aborted the call." "Nothing to do; the caller asked for it.";
+    4 OutcomeUnknown "OUTCOME_UNKNOWN" "protocol" final Warning
+        "The other side went away after the message was written; it may or may not have been done." "Check the state before repeating, or use an idempotency key so that repeating is safe.";
+    5 PeerGone "PEER_GONE" "protocol" retry Warning
+        "The addressed context is gone and has not received the message." "Send it again; another context will take it.";
+    6 Backpressure "BACKPRESSURE" "protocol" retry Warning
+        "Too many calls are waiting; this one was not sent." "Wait for pending calls to settle, or raise the limit.";
+    7 ResourceBusy "RESOURCE_BUSY" "protocol" retry Warning
+        "The receiver's queue is full." "Try again after the delay that the error names.";
+    8 RateLimited "RATE_LIMITED" "protocol" retry Warning
+        "More messages were sent than the limit allows." "Slow down; the limit is in the server's configuration.";
+    9 PayloadTooLarge "PAYLOAD_TOO_LARGE" "protocol" final Warning
+        "The payload is larger than the limit." "Send less, or raise the limit on both sides.";
+    10 Uncloneable "UNCLONEABLE" "protocol" final Error
+        "The payload cannot be copied between contexts." "Send plain data: no functions, DOM nodes or class instances with methods.";
+    11 IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" "protocol" final Error
+        "The idempotency key was used before with another payload." "Use a new key for a new operation.";
+    12 UnsupportedSchema "UNSUPPORTED_SCHEMA" "protocol" final Error
+        "The receiver does not know this version of the message." "Update the older side; reload tabs that run an old build.";
+    13 ReplyAfterDeadline "REPLY_AFTER_DEADLINE" "protocol" final Warning
+        "The work completed, but its reply came after the deadline and was not applied." "Read the state afresh.";
+    14 TransportUnavailable "TRANSPORT_UNAVAILABLE" "protocol" retry Warning
+        "There is no connection to send over." "Wait for the connection; the status shows when it is back.";
+    15 HandlerFailed "HANDLER_FAILED" "protocol" final Error
+        "The receiver's handler failed." "See the cause; repeating the call unchanged fails again.";
+    16 BadFrame "BAD_FRAME" "protocol" final Warning
+        "A frame was malformed, oversized or not allowed for its sender." "Nothing to do; it was counted and dropped. If it repeats, look for foreign code using the same channel names.";
+
+    40 TopicInvalid "TOPIC_INVALID" "bus" final Error
+        "The topic name is empty, longer than 255 bytes or contains characters that are not allowed." "Use 1 to 255 bytes of printable ASCII without a wildcard.";
+    41 Closed "CLOSED" "bus" final Info
+        "The bus is closed." "Connect again for a new bus.";
+    42 Suspended "SUSPENDED" "bus" retry Info
+        "The page is suspended in the back/forward cache or frozen." "The bus resumes by itself when the page is shown again.";
+    43 ClusterConfigMismatch "CLUSTER_CONFIG_MISMATCH" "bus" final Error
+        "This page already uses the cluster with other options." "Use the same options everywhere, or another cluster name.";
+    44 HostUnavailable "HOST_UNAVAILABLE" "bus" final Warning
+        "The wanted host for the node cannot be used here; the next one of the order is used." "Serve the worker script from the same origin and allow it in worker-src.";
+    45 LocksUnavailable "LOCKS_UNAVAILABLE" "bus" final Warning
+        "The Web Locks API is missing, so tabs cannot coordinate; this tab runs on its own." "Serve the page over HTTPS or from localhost.";
+    46 ChannelUnavailable "CHANNEL_UNAVAILABLE" "bus" final Warning
+        "BroadcastChannel is missing, so tabs cannot reach each other; this tab runs on its own." "Use a browser that has BroadcastChannel.";
+    47 NodeUnavailable "NODE_UNAVAILABLE" "bus" retry Error
+        "The node of this page stopped and could not be restarted yet." "It is restarted at most five times a minute; see the console for the first error.";
+    48 SubscribeRejected "SUBSCRIBE_REJECTED" "bus" final Error
+        "The server refused the subscription." "See the server code: check the channel's namespace, permission or token.";
+    49 PublishRejected "PUBLISH_REJECTED" "bus" final Error
+        "The server refused the publication." "See the server code: check the channel's permission and the payload.";
+    50 ConnectRejected "CONNECT_REJECTED" "bus" final Error
+        "The server refused the connection for good." "See the server code; supply a new token, then call retry().";
+    51 TokenUnavailable "TOKEN_UNAVAILABLE" "bus" retry Error
+        "The application's token function failed or did not answer in time." "Make token() resolve with a token, or reject once the user is signed out.";
+    52 QueueOverflow "QUEUE_OVERFLOW" "bus" final Warning
+        "The publish queue was full; its oldest entry was rejected." "Publish less while offline, or raise publishQueue.";
+    53 WasmBlocked "WASM_BLOCKED" "bus" final Error
+        "The page's security policy does not allow WebAssembly." "Allow 'wasm-unsafe-eval' in script-src.";
+    54 EnvironmentUnsupported "ENVIRONMENT_UNSUPPORTED" "bus" final Error
+        "This is no browser page, so there is nothing to connect to." "Call connect() in the browser only; importing is safe anywhere.";
+    55 DispatchFailed "DISPATCH_FAILED" "bus" final Error
+        "A message handler threw; other handlers were served." "Fix the handler; the error's cause is what it threw.";
+    56 TransportUnsupported "TRANSPORT_UNSUPPORTED" "bus" final Error
+        "The transport's kind or URL is not known." "Use kind \"centrifuge\" with a ws: or wss: URL.";
+    57 BuildSkew "BUILD_SKEW" "bus" final Warning
+        "Tabs of this cluster run different builds; the features that all of them know are used." "Reload older tabs after a deployment.";
+    58 ConfigInvalid "CONFIG_INVALID" "bus" final Error
+        "An option has a value outside its range." "The error names the option and its range.";
+
+    80 ServerConfigInvalid "SERVER_CONFIG_INVALID" "server" final Error
+        "The configuration cannot be used." "The message names the file, the key and what is expected there.";
+    81 ServerConfigUnknownKey "SERVER_CONFIG_UNKNOWN_KEY" "server" final Error
+        "The configuration has a key that the server does not know." "Correct the spelling or remove the key; `motet config` prints all keys.";
+    82 AddressInUse "ADDRESS_IN_USE" "server" final Error
+        "Another process listens on this address." "Stop it, or choose another address with --listen.";
+    83 AddressRefused "ADDRESS_REFUSED" "server" final Error
+        "The server may not listen on this address." "Choose a port above 1023, or an address of this machine.";
+    84 TlsInvalid "TLS_INVALID" "server" final Error
+        "The certificate or key cannot be read or do not belong together." "Give a PEM certificate chain and its PEM key.";
+    85 ApiUnauthorized "API_UNAUTHORIZED" "server" final Warning
+        "The API key is missing or wrong." "Send the key in the X-API-Key header.";
+    86 JwksUnavailable "JWKS_UNAVAILABLE" "server" retry Error
+        "The key set could not be fetched." "Check the JWKS address; tokens signed with known keys still work.";
+}
+
+impl ErrorCode {
+    /// The number that travels between contexts.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self as u16
+    }
+
+    /// The stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.info().name
+    }
+}
+
+impl<C> Encode<C> for ErrorCode {
+    fn encode<W: minicbor::encode::Write>(
+        &self,
+        e: &mut minicbor::Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.u16(self.number())?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for ErrorCode {
+    fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+        Self::from_number(d.u16()?).ok_or_else(|| minicbor::decode::Error::message("error code"))
+    }
+}
+
+/// An error as it is handed to an application or travels between contexts.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Error {
+    /// What happened.
+    #[n(0)]
+    pub code: ErrorCode,
+    /// The server's own code, where a server refused something.
+    #[n(1)]
+    pub server_code: Option<u32>,
+    /// What it concerns: a topic, an option, the server's text. Never a payload or credential.
+    #[n(2)]
+    pub detail: Option<String>,
+    /// Milliseconds to wait before trying again, where the refuser named them.
+    #[n(3)]
+    pub retry_after_ms: Option<u32>,
+}
+
+impl Error {
+    /// An error with nothing but its code.
+    #[must_use]
+    pub const fn new(code: ErrorCode) -> Self {
+        Self { code, server_code: None, detail: None, retry_after_ms: None }
+    }
+
+    /// The same error, saying what it concerns.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// The same error, with the code by which a server refused.
+    #[must_use]
+    pub const fn with_server_code(mut self, code: u32) -> Self {
+        self.server_code = Some(code);
+        self
+    }
+
+    /// Whether the same call may succeed later unchanged.
+    #[must_use]
+    pub const fn retryable(&self) -> bool {
+        self.code.info().retryable
+    }
+}
+
+impl From<ErrorCode> for Error {
+    fn from(code: ErrorCode) -> Self {
+        Self::new(code)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let info = self.code.info();
+        f.write_str(info.name)?;
+        f.write_str(": ")?;
+        f.write_str(info.message)?;
+        if let Some(detail) = &self.detail {
+            f.write_str(" (")?;
+            f.write_str(detail)?;
+            f.write_str(")")?;
+        }
+        f.write_str(" ")?;
+        f.write_str(info.next_step)
+    }
+}
+
+impl core::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_found_by_its_number_and_names_are_unique() {
+        let mut names: Vec<_> = ErrorCode::ALL.iter().map(|code| code.name()).collect();
+        for code in ErrorCode::ALL {
+            assert_eq!(ErrorCode::from_number(code.number()), Some(*code));
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ErrorCode::ALL.len());
+    }
+
+    #[test]
+    fn the_text_says_what_happened_to_what_and_what_to_do() {
+        let text = Error::new(ErrorCode::PeerGone).with_detail("node 7").to_string();
+        assert!(text.starts_with("PEER_GONE: ") && text.contains("(node 7)"), "{text}");
+        assert!(text.ends_with(ErrorCode::PeerGone.info().next_step), "{text}");
+    }
+}

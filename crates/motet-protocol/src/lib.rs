@@ -1,0 +1,22 @@
+//! Shared vocabulary of Motet's cores: time, ids, fences, stream positions, errors, the transport
+//! seam, and the reliability rules that every part uses.
+//!
+//! Everything here is sans-IO: no clock is read, no randomness drawn but from a seeded generator,
+//! nothing is spawned. Cores built on it are driven by three calls, named the same everywhere:
+//! `handle(now, input)`, `poll_output()` and `next_timeout()`.
+
+mod error;
+pub mod fault;
+mod fence;
+mod id;
+mod position;
+mod rng;
+mod time;
+pub mod transport;
+
+pub use error::{Error, ErrorCode, ErrorInfo, Severity};
+pub use fence::{Fence, Generation, RouteFence};
+pub use id::{CallId, ClientId, CorrelationId, InvalidId, NodeId, TabId};
+pub use position::{Offset, Position, StreamEpoch};
+pub use rng::Rng;
+pub use time::{AwakeClock, Instant, STALL_THRESHOLD};

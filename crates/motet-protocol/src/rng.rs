@@ -1,0 +1,43 @@
+//! The cores' only source of randomness: ChaCha8, seeded once by the driver.
+
+use core::time::Duration;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng as _, SeedableRng as _};
+
+/// A seeded generator. The same seed gives the same ids and the same jitter, so that a simulated
+/// run replays exactly; drivers seed it from the platform's cryptographic source.
+#[derive(Clone, Debug)]
+pub struct Rng(ChaCha8Rng);
+
+impl Rng {
+    /// A generator for this seed.
+    #[must_use]
+    pub fn from_seed(seed: [u8; 32]) -> Self {
+        Self(ChaCha8Rng::from_seed(seed))
+    }
+
+    /// 64 random bits.
+    pub fn u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A number below `bound` (0 when `bound` is 0). The bias is below 2^-32 for the small bounds
+    /// the cores use.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.u64() % bound }
+    }
+
+    /// A duration between zero and `ceiling`: full jitter.
+    pub fn jitter(&mut self, ceiling: Duration) -> Duration {
+        let micros = u64::try_from(ceiling.as_micros()).unwrap_or(u64::MAX - 1);
+        Duration::from_micros(self.below(micros.saturating_add(1)))
+    }
+
+    /// Seed for a generator of a part of this core, independent of how often the part draws.
+    pub fn fork(&mut self) -> Self {
+        let mut seed = [0; 32];
+        self.0.fill_bytes(&mut seed);
+        Self::from_seed(seed)
+    }
+}
