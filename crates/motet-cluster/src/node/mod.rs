@@ -1,0 +1,7 @@
+//! One member of the cluster.
+
+mod api;
+
+pub use api::{
+    Identity, NodeConfig, NodeEvent, NodeInput, NodeOutput, NodePacket, ToNodePacket, ToPagePacket,
+};
