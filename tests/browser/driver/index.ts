@@ -1,0 +1,4 @@
+export type { Browser, LifecycleEvent, OpenOptions, Tab } from "./browser.ts";
+export { launchChromium, type ChromiumOptions } from "./chromium.ts";
+export { DeadlineExceeded, nowMs, until, within } from "./deadline.ts";
+export { cpuTimeMs, descendants, isRunning, privateMemoryBytes } from "./processes.ts";
