@@ -7,8 +7,7 @@
 
 use minicbor::{Decode, Encode};
 use motet_protocol::{
-    CallId, ClientId, Error, Fence, Generation, NodeId, Offset, Position, RouteFence, StreamEpoch,
-    TabId,
+    CallId, ClientId, Error, Fence, NodeId, Offset, Position, RouteFence, StreamEpoch, TabId,
 };
 
 use crate::table::{Member, Route, RouteState, TransportStatus};
@@ -302,6 +301,9 @@ pub enum Frame {
         /// Its server connection.
         #[n(1)]
         transport: TransportStatus,
+        /// Its server deduplicates publications by idempotency key.
+        #[n(2)]
+        idempotent: bool,
     },
     /// How far the owner has come with a route.
     #[n(10)]
@@ -649,18 +651,5 @@ pub enum ToPage {
         /// What.
         #[n(0)]
         error: Error,
-    },
-    /// The route's decision that a node took part in: for events and traces.
-    #[n(13)]
-    Chosen {
-        /// The topic.
-        #[n(0)]
-        topic: String,
-        /// The owner.
-        #[n(1)]
-        owner: NodeId,
-        /// The decision.
-        #[n(2)]
-        generation: Generation,
     },
 }

@@ -1,7 +1,7 @@
 //! The rows of the cluster's table, as the coordinator decides them and every node repeats them.
 
 use minicbor::{Decode, Encode};
-use motet_protocol::{Error, Generation, NodeId, TabId};
+use motet_protocol::{Error, NodeId, RouteFence, TabId};
 
 /// State of a node's server connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
@@ -43,6 +43,9 @@ pub struct Member {
     /// It is going away and takes no new topics.
     #[n(5)]
     pub leaving: bool,
+    /// Its server deduplicates publications by idempotency key.
+    #[n(6)]
+    pub idempotent: bool,
 }
 
 /// How far a route has come.
@@ -71,9 +74,9 @@ pub struct Route {
     /// The only node that may subscribe it at the server.
     #[n(1)]
     pub owner: NodeId,
-    /// Number of this decision.
+    /// The decision that made it. A later coordinator that finds the route standing keeps it.
     #[n(2)]
-    pub generation: Generation,
+    pub fence: RouteFence,
     /// The node that must release the topic first, during a graceful handoff.
     #[n(3)]
     pub handoff_from: Option<NodeId>,

@@ -29,6 +29,8 @@ pub struct NodeConfig {
     pub batch_window: Duration,
     /// Topics of others that the node remembers. Default 500.
     pub known_topics: usize,
+    /// Several pages share the node: it waits on each page's lock to learn of its death.
+    pub shared: bool,
     /// This build, for skew reports.
     pub build: String,
 }
@@ -41,6 +43,7 @@ impl Default for NodeConfig {
             ring_bytes: 1 << 20,
             batch_window: Duration::from_millis(2),
             known_topics: 500,
+            shared: false,
             build: String::new(),
         }
     }
