@@ -5,18 +5,29 @@
 //! nothing is spawned. Cores built on it are driven by three calls, named the same everywhere:
 //! `handle(now, input)`, `poll_output()` and `next_timeout()`.
 
+mod ack;
+mod backoff;
+mod budget;
 mod error;
 pub mod fault;
 mod fence;
 mod id;
 mod position;
+mod request;
 mod rng;
 mod time;
 pub mod transport;
 
+pub use ack::{ACK_LIFETIME, Ack, AckStatus, BUSY_RETRY_AFTER};
+pub use backoff::{Backoff, BackoffPolicy};
+pub use budget::{RestartBudget, RetryBudget};
 pub use error::{Error, ErrorCode, ErrorInfo, Severity};
 pub use fence::{Fence, Generation, RouteFence};
 pub use id::{CallId, ClientId, CorrelationId, InvalidId, NodeId, TabId};
 pub use position::{Offset, Position, StreamEpoch};
+pub use request::{
+    CancelReason, PendingRequest, Refused, Request, RequestCounters, RequestLimits, RequestManager,
+    RequestOutput, RequestPolicy, RequestState, Resend, Settled,
+};
 pub use rng::Rng;
 pub use time::{AwakeClock, Instant, STALL_THRESHOLD};
