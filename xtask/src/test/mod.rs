@@ -1,0 +1,77 @@
+//! `cargo xtask test`: everything that continuous integration runs.
+
+mod browser_tests;
+mod foreign;
+mod packed;
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::steps::{self, Report, Selection, Step, passed};
+use crate::summary::Runner;
+use crate::workspace::cargo;
+use crate::{demo, install, npm, process, sim, wasm};
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// How many schedules continuous integration simulates.
+const SEEDS: &str = "20000";
+
+const STEPS: [Step; 9] = [
+    Step { name: "rust", what: "unit and integration tests, fuzz corpora", run: rust },
+    Step { name: "doctest", what: "examples in the documentation", run: doctest },
+    Step { name: "sim", what: "simulated schedules", run: simulated },
+    Step { name: "wasm", what: "browser modules", run: modules },
+    Step { name: "npm", what: "npm package", run: package },
+    Step { name: "foreign", what: "foreign clients against the server", run: foreign::run },
+    Step { name: "browser", what: "real tabs in Chromium", run: browser_tests::run },
+    Step { name: "packed", what: "the packed package in a fresh application", run: packed::run },
+    Step { name: "demo", what: "the show, with its bounds", run: show },
+];
+
+/// Runs the tests; the last line printed is `N passed, N failed`.
+pub(crate) fn run(selection: &Selection) -> Result<()> {
+    steps::run(&STEPS, selection)
+}
+
+/// Runs a test runner to its end and reads its closing line.
+fn counted(command: &mut Command, runner: Runner, limit: Duration) -> Result<Report> {
+    let outcome = process::tee(command, limit)?;
+    if outcome.timed_out {
+        bail!("the limit of {} s was reached", limit.as_secs());
+    }
+    Ok(Report::Counted(runner.counts(&outcome.output, outcome.success)))
+}
+
+fn rust() -> Result<Report> {
+    install::cargo_tool("cargo-nextest")?;
+    let mut nextest = cargo();
+    nextest.args(["nextest", "run", "--workspace", "--no-fail-fast", "--profile", "ci"]);
+    counted(&mut nextest, Runner::Nextest, 35 * MINUTE)
+}
+
+fn doctest() -> Result<Report> {
+    let mut doctest = cargo();
+    doctest.args(["test", "--quiet", "--doc", "--workspace", "--no-fail-fast"]);
+    counted(&mut doctest, Runner::Libtest, 15 * MINUTE)
+}
+
+fn simulated() -> Result<Report> {
+    counted(sim::command().args(["--seeds", SEEDS]), Runner::Simulator, 20 * MINUTE)
+}
+
+fn modules() -> Result<Report> {
+    wasm::build(true)?;
+    Ok(passed())
+}
+
+fn package() -> Result<Report> {
+    npm::build()?;
+    Ok(passed())
+}
+
+fn show() -> Result<Report> {
+    let server = demo::server()?;
+    counted(demo::show(&server)?.arg("--once"), Runner::ExitCode, 10 * MINUTE)
+}
