@@ -36,6 +36,8 @@ const message = (seq: number, atMs = 1_001 + (seq - 1) * SPACING_MS, channel = "
 const gap = (): PageEntry => ({ kind: "gap", channel: "prices", atMs: 0, reason: "history_lost" });
 const page = (entries: readonly PageEntry[], complete = true): PageLog => ({ page: "tab1", entries, complete });
 
+const seqs = (entries: readonly { seq: number }[]): number[] => entries.map(({ seq }) => seq);
+
 function verdictOf(accepted: readonly Accepted[], log: PageLog): TopicVerdict {
   const [verdict, ...others] = judge(accepted, [log]);
   assert.ok(verdict);
@@ -49,6 +51,7 @@ describe("the checker", () => {
     assert.deepEqual(totals([verdict]), {
       delivered: 5,
       lost: 0,
+      coveredByGaps: 0,
       repeated: 0,
       outOfOrder: 0,
       foreign: 0,
@@ -57,53 +60,53 @@ describe("the checker", () => {
   });
 
   test("finds a lost message", () => {
-    assert.deepEqual(verdictOf(stream(4), page([message(1), message(2), message(4)])).lost, [3]);
+    assert.deepEqual(seqs(verdictOf(stream(4), page([message(1), message(2), message(4)])).lost), [3]);
   });
 
   test("finds a message lost at the end of a complete log, and none in a log that was cut off", () => {
     const entries = [message(1), message(2)];
-    assert.deepEqual(verdictOf(stream(3), page(entries)).lost, [3]);
-    assert.deepEqual(verdictOf(stream(3), page(entries, false)).lost, []);
+    assert.deepEqual(seqs(verdictOf(stream(3), page(entries)).lost), [3]);
+    assert.deepEqual(seqs(verdictOf(stream(3), page(entries, false)).lost), []);
   });
 
   test("finds a repeated message", () => {
     const verdict = verdictOf(stream(3), page([message(1), message(2), message(2), message(3)]));
-    assert.deepEqual(verdict.repeated, [2]);
-    assert.deepEqual(verdict.lost, []);
+    assert.deepEqual(seqs(verdict.repeated), [2]);
+    assert.deepEqual(seqs(verdict.lost), []);
   });
 
   test("finds two swapped messages, which are neither lost nor repeated", () => {
     const verdict = verdictOf(stream(4), page([message(1), message(3), message(2), message(4)]));
-    assert.deepEqual(verdict.outOfOrder, [2]);
-    assert.deepEqual(verdict.lost, []);
-    assert.deepEqual(verdict.repeated, []);
+    assert.deepEqual(seqs(verdict.outOfOrder), [2]);
+    assert.deepEqual(seqs(verdict.lost), []);
+    assert.deepEqual(seqs(verdict.repeated), []);
   });
 
   test("finds a message that the server never accepted", () => {
-    assert.deepEqual(verdictOf(stream(2), page([message(1), message(9), message(2)])).foreign, [9]);
+    assert.deepEqual(seqs(verdictOf(stream(2), page([message(1), message(9), message(2)])).foreign), [9]);
   });
 
   test("excuses what is missing exactly where a gap event stands", () => {
     const verdict = verdictOf(stream(6), page([message(1), gap(), message(4), message(6)]));
-    assert.deepEqual(verdict.coveredByGaps, [2, 3]);
-    assert.deepEqual(verdict.lost, [5]);
-    assert.equal(verdict.gaps, 1);
+    assert.deepEqual(seqs(verdict.coveredByGaps), [2, 3]);
+    assert.deepEqual(seqs(verdict.lost), [5]);
+    assert.equal(verdict.gaps.length, 1);
   });
 
   test("does not excuse a loss by a gap event that comes after it", () => {
-    assert.deepEqual(verdictOf(stream(4), page([message(1), message(3), gap(), message(4)])).lost, [2]);
+    assert.deepEqual(seqs(verdictOf(stream(4), page([message(1), message(3), gap(), message(4)])).lost), [2]);
   });
 
   test("begins at the position that ready named, or else at the first delivery", () => {
     const late = [message(4), message(5)];
     const ready: PageEntry = { kind: "ready", channel: "prices", atMs: 0, position: { epoch: "e", offset: 2 } };
-    assert.deepEqual(verdictOf(stream(5), page(late)).lost, []);
-    assert.deepEqual(verdictOf(stream(5), page([ready, ...late])).lost, [3]);
+    assert.deepEqual(seqs(verdictOf(stream(5), page(late)).lost), []);
+    assert.deepEqual(seqs(verdictOf(stream(5), page([ready, ...late])).lost), [3]);
   });
 
   test("misses everything accepted after ready when nothing came", () => {
     const ready: PageEntry = { kind: "ready", channel: "prices", atMs: 1_000 + SPACING_MS };
-    assert.deepEqual(verdictOf(stream(4), page([ready])).lost, [3, 4]);
+    assert.deepEqual(seqs(verdictOf(stream(4), page([ready])).lost), [3, 4]);
   });
 
   test("judges each topic by its own sequence", () => {
@@ -111,6 +114,12 @@ describe("the checker", () => {
     const entries = [message(1), message(1, 1_000, "quakes"), message(2), message(2, 1_001, "quakes")];
     assert.equal(totals(judge(accepted, [page(entries)])).repeated, 0);
   });
+});
+
+test("totals of a window count what happened in it", () => {
+  const verdicts = judge(stream(5), [page([message(1), message(2), message(2, 1_070), message(5, 1_090)])]);
+  assert.deepEqual(totals(verdicts, { fromMs: 1_030, toMs: 1_050 }).lost, 1);
+  assert.deepEqual(totals(verdicts, { fromMs: 1_060, toMs: 1_080 }).repeated, 1);
 });
 
 describe("the outage in a window", () => {

@@ -14,24 +14,32 @@ export interface Accepted {
 }
 
 /** What a page wrote down, in the order in which it happened. Times: `performance.timeOrigin + performance.now()`. */
-export type PageEntry =
-  | { readonly kind: "ready"; readonly channel: string; readonly atMs: number; readonly position?: StreamPosition }
-  | {
-      readonly kind: "message";
-      readonly channel: string;
-      readonly seq: number;
-      readonly atMs: number;
-      readonly position?: StreamPosition;
-      readonly replayed?: boolean;
-    }
-  | {
-      readonly kind: "gap";
-      readonly channel: string;
-      readonly atMs: number;
-      readonly reason: string;
-      readonly from?: StreamPosition;
-      readonly to?: StreamPosition;
-    };
+export type PageEntry = ReadyEntry | MessageEntry | GapEntry;
+
+export interface ReadyEntry {
+  readonly kind: "ready";
+  readonly channel: string;
+  readonly atMs: number;
+  readonly position?: StreamPosition;
+}
+
+export interface MessageEntry {
+  readonly kind: "message";
+  readonly channel: string;
+  readonly seq: number;
+  readonly atMs: number;
+  readonly position?: StreamPosition;
+  readonly replayed?: boolean;
+}
+
+export interface GapEntry {
+  readonly kind: "gap";
+  readonly channel: string;
+  readonly atMs: number;
+  readonly reason: string;
+  readonly from?: StreamPosition;
+  readonly to?: StreamPosition;
+}
 
 export interface StreamPosition {
   readonly epoch: string;
@@ -52,21 +60,29 @@ export interface PageLog {
 export interface TopicVerdict {
   readonly page: string;
   readonly channel: string;
-  readonly delivered: number;
+  readonly delivered: readonly MessageEntry[];
   /** Accepted, never delivered, and no gap event stands where they are missing. */
-  readonly lost: readonly number[];
-  readonly repeated: readonly number[];
-  /** Delivered after a later one. */
-  readonly outOfOrder: readonly number[];
-  /** Delivered, though the server never accepted them. */
-  readonly foreign: readonly number[];
-  readonly gaps: number;
+  readonly lost: readonly Accepted[];
   /** Missing, but told by a gap event at that place. */
-  readonly coveredByGaps: readonly number[];
+  readonly coveredByGaps: readonly Accepted[];
+  readonly repeated: readonly MessageEntry[];
+  /** Delivered after a later one. */
+  readonly outOfOrder: readonly MessageEntry[];
+  /** Delivered, though the server never accepted them. */
+  readonly foreign: readonly MessageEntry[];
+  readonly gaps: readonly GapEntry[];
 }
 
+/** A stretch of time, its end not included. */
+export interface Window {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export type Totals = Record<"delivered" | "lost" | "coveredByGaps" | "repeated" | "outOfOrder" | "foreign" | "gaps", number>;
+
 export interface Outage {
-  /** Largest time between two deliveries, of which at least a part lies in the window. */
+  /** Largest time between two deliveries, from the last one before the window on, cut off at its end. */
   readonly largestGapMs: number;
   /** Largest age of a message at its delivery, of those accepted in the window. */
   readonly largestDelayMs: number;
@@ -81,43 +97,46 @@ export function judge(accepted: readonly Accepted[], logs: readonly PageLog[]): 
   });
 }
 
-/** Sums of all verdicts: what a run is judged by. */
-export function totals(verdicts: readonly TopicVerdict[]): Record<
-  "delivered" | "lost" | "repeated" | "outOfOrder" | "foreign" | "gaps",
-  number
-> {
-  const sum = (value: (verdict: TopicVerdict) => number): number =>
-    verdicts.reduce((total, verdict) => total + value(verdict), 0);
+/** Counts over all verdicts, or of what happened (lost: was accepted) in a window of time. */
+export function totals(verdicts: readonly TopicVerdict[], window?: Window): Totals {
+  const count = (select: (verdict: TopicVerdict) => readonly { readonly atMs: number }[]): number =>
+    verdicts.flatMap(select).filter(({ atMs }) => window === undefined || isWithin(atMs, window)).length;
   return {
-    delivered: sum((verdict) => verdict.delivered),
-    lost: sum((verdict) => verdict.lost.length),
-    repeated: sum((verdict) => verdict.repeated.length),
-    outOfOrder: sum((verdict) => verdict.outOfOrder.length),
-    foreign: sum((verdict) => verdict.foreign.length),
-    gaps: sum((verdict) => verdict.gaps),
+    delivered: count((verdict) => verdict.delivered),
+    lost: count((verdict) => verdict.lost),
+    coveredByGaps: count((verdict) => verdict.coveredByGaps),
+    repeated: count((verdict) => verdict.repeated),
+    outOfOrder: count((verdict) => verdict.outOfOrder),
+    foreign: count((verdict) => verdict.foreign),
+    gaps: count((verdict) => verdict.gaps),
   };
+}
+
+function isWithin(atMs: number, window: Window): boolean {
+  return atMs >= window.fromMs && atMs < window.toMs;
 }
 
 /** How long a page stood still after `fromMs`, judged until `toMs`; over one channel or all of the page's together. */
 export function outage(
   accepted: readonly Accepted[],
   log: PageLog,
-  window: { readonly fromMs: number; readonly toMs: number },
+  window: Window,
   channel?: string,
 ): Outage {
   const deliveries = log.entries.filter(
-    (entry) => entry.kind === "message" && entry.replayed !== true && (channel ?? entry.channel) === entry.channel,
+    (entry): entry is MessageEntry =>
+      entry.kind === "message" && entry.replayed !== true && (channel ?? entry.channel) === entry.channel,
   );
   const before = deliveries.findLast((entry) => entry.atMs <= window.fromMs);
   let previousMs = before?.atMs ?? window.fromMs;
   let largestGapMs = 0;
   for (const { atMs } of deliveries) {
     if (atMs <= window.fromMs) continue;
-    if (previousMs >= window.toMs) break;
+    if (atMs >= window.toMs) break;
     largestGapMs = Math.max(largestGapMs, atMs - previousMs);
     previousMs = atMs;
   }
-  if (previousMs < window.toMs) largestGapMs = Math.max(largestGapMs, window.toMs - previousMs);
+  largestGapMs = Math.max(largestGapMs, window.toMs - previousMs);
   return { largestGapMs, largestDelayMs: largestDelay(accepted, deliveries, window) };
 }
 
@@ -164,48 +183,49 @@ function judgeTopic(stream: readonly Accepted[], log: PageLog, channel: string):
   const indexOf = new Map(stream.map((publication, index) => [publication.seq, index]));
   if (indexOf.size !== stream.length) throw new Error(`${channel}: the publisher used a sequence number twice`);
   const entries = log.entries.filter((entry) => entry.channel === channel);
-  const seen = new Set<number>();
-  const lost = new Set<number>();
-  const covered = new Set<number>();
-  const repeated: number[] = [];
-  const outOfOrder: number[] = [];
-  const foreign: number[] = [];
+  const delivered = new Map<number, MessageEntry>();
+  const missing = new Map<number, { publication: Accepted; covered: boolean }>();
+  const repeated: MessageEntry[] = [];
+  const outOfOrder: MessageEntry[] = [];
+  const foreign: MessageEntry[] = [];
+  const gaps: GapEntry[] = [];
   let last = startIndex(stream, entries, indexOf);
-  let gaps = 0;
-  let gapSinceLast = false;
+  let covered = false;
 
   const skipTo = (index: number): void => {
-    for (const { seq } of stream.slice(last + 1, index)) (gapSinceLast ? covered : lost).add(seq);
+    for (const publication of stream.slice(last + 1, index)) missing.set(publication.seq, { publication, covered });
   };
   for (const entry of entries) {
     if (entry.kind === "gap") {
-      gaps += 1;
-      gapSinceLast = true;
+      gaps.push(entry);
+      covered = true;
     }
     if (entry.kind !== "message") continue;
     const index = indexOf.get(entry.seq);
-    if (seen.has(entry.seq)) repeated.push(entry.seq);
-    else if (index === undefined) foreign.push(entry.seq);
-    else if (index > last) {
+    if (delivered.has(entry.seq)) repeated.push(entry);
+    else if (index === undefined) foreign.push(entry);
+    else if (index <= last) outOfOrder.push(entry);
+    else {
       skipTo(index);
       last = index;
-      gapSinceLast = false;
-    } else outOfOrder.push(entry.seq);
-    seen.add(entry.seq);
-    lost.delete(entry.seq);
-    covered.delete(entry.seq);
+      covered = false;
+    }
+    if (!delivered.has(entry.seq)) delivered.set(entry.seq, entry);
+    missing.delete(entry.seq);
   }
   if (log.complete) skipTo(stream.length);
+  const without = (told: boolean): Accepted[] =>
+    [...missing.values()].filter((hole) => hole.covered === told).map((hole) => hole.publication);
   return {
     page: log.page,
     channel,
-    delivered: seen.size,
-    lost: [...lost],
+    delivered: [...delivered.values()],
+    lost: without(false),
+    coveredByGaps: without(true),
     repeated,
     outOfOrder,
     foreign,
     gaps,
-    coveredByGaps: [...covered],
   };
 }
 
@@ -225,20 +245,13 @@ function startIndex(stream: readonly Accepted[], entries: readonly PageEntry[], 
   return ready === undefined ? stream.length - 1 : stream.findLastIndex(({ atMs }) => atMs <= ready.atMs);
 }
 
-function largestDelay(
-  accepted: readonly Accepted[],
-  deliveries: readonly PageEntry[],
-  window: { readonly fromMs: number; readonly toMs: number },
-): number {
-  const deliveredAt = new Map<string, number>();
-  for (const entry of deliveries) {
-    if (entry.kind === "message") deliveredAt.set(`${entry.channel} ${entry.seq}`, entry.atMs);
-  }
+function largestDelay(accepted: readonly Accepted[], deliveries: readonly MessageEntry[], window: Window): number {
+  const key = (entry: { channel: string; seq: number }): string => `${entry.channel} ${entry.seq}`;
+  const deliveredAt = new Map(deliveries.map((entry) => [key(entry), entry.atMs]));
   let largestMs = 0;
-  for (const { channel, seq, atMs } of accepted) {
-    const delivered = deliveredAt.get(`${channel} ${seq}`);
-    if (delivered === undefined || atMs < window.fromMs || atMs > window.toMs) continue;
-    largestMs = Math.max(largestMs, delivered - atMs);
+  for (const publication of accepted) {
+    const atMs = deliveredAt.get(key(publication));
+    if (atMs !== undefined && isWithin(publication.atMs, window)) largestMs = Math.max(largestMs, atMs - publication.atMs);
   }
   return largestMs;
 }

@@ -1,5 +1,5 @@
 import { createReadStream, statSync } from "node:fs";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join, normalize, sep } from "node:path";
 import { pipeline } from "node:stream";
@@ -16,6 +16,8 @@ export interface StaticServerOptions {
   readonly directories?: Readonly<Record<string, string>>;
   /** URL path to HTML text. */
   readonly pages?: Readonly<Record<string, string>>;
+  /** URL path to a function that answers by itself. */
+  readonly handlers?: Readonly<Record<string, RequestListener>>;
   /** Value of the `Content-Security-Policy` header of every answer. */
   readonly contentSecurityPolicy?: string;
   readonly port?: number;
@@ -56,6 +58,11 @@ function answer(options: StaticServerOptions, request: IncomingMessage, response
     response.setHeader("content-security-policy", options.contentSecurityPolicy);
   }
   const path = requestPath(request);
+  const handler = path === undefined ? undefined : options.handlers?.[path];
+  if (handler !== undefined) {
+    handler(request, response);
+    return;
+  }
   const page = path === undefined ? undefined : options.pages?.[path];
   if (page !== undefined) {
     response.setHeader("content-type", "text/html; charset=utf-8");

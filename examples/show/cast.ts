@@ -1,0 +1,152 @@
+import type { PageEntry, PageLog } from "@motet/browser-tests/checker";
+import { privateMemoryBytes, until, within, type Browser, type Tab } from "@motet/browser-tests/driver";
+import type { PageStats } from "./page/stage-api.ts";
+
+export const TABS = 8;
+export const TOPICS = ["quakes", "prices"] as const;
+export type Topic = (typeof TOPICS)[number];
+
+const CONNECT_WITHIN_MS = 10_000;
+/** A page that does not answer so fast is shown without figures; it may be blocked or frozen on purpose. */
+const STATS_WITHIN_MS = 400;
+const LOG_WITHIN_MS = 5_000;
+
+/** What one tab shows of itself, or that it cannot. */
+export interface Sight {
+  readonly tab: Tab;
+  readonly pid: number | undefined;
+  readonly state: ActorState;
+  readonly stats: PageStats | undefined;
+}
+
+export type ActorState = "playing" | "killed" | "frozen" | "away" | "closed";
+
+interface Actor {
+  readonly tab: Tab;
+  state: ActorState;
+  pid: number | undefined;
+  /** Logs of earlier loads, read before the page went. */
+  readonly earlier: PageLog[];
+}
+
+/** The tabs of the show, what became of each, and who plays which part at the moment. */
+export class Cast {
+  readonly #browser: Browser;
+  readonly #url: string;
+  readonly #actors: Actor[] = [];
+
+  constructor(browser: Browser, url: string) {
+    this.#browser = browser;
+    this.#url = url;
+  }
+
+  /** Opens one more tab and waits until its page is subscribed to every topic. */
+  async enter(): Promise<Tab> {
+    const tab = await this.#browser.open(this.#url);
+    await this.subscribed(tab);
+    this.#actors.push({ tab, state: "playing", pid: await tab.rendererPid(), earlier: [] });
+    return tab;
+  }
+
+  async subscribed(tab: Tab): Promise<void> {
+    await tab.waitFor("is subscribed to every topic", CONNECT_WITHIN_MS, (topics: number) => {
+      const ready = (window.__log ?? []).filter((entry) => entry.kind === "ready");
+      return new Set(ready.map((entry) => entry.channel)).size === topics;
+    }, TOPICS.length);
+  }
+
+  assertSeparateProcesses(): Promise<number[]> {
+    return this.#browser.assertSeparateProcesses(this.playing());
+  }
+
+  playing(): Tab[] {
+    return this.#actors.filter((actor) => actor.state === "playing").map((actor) => actor.tab);
+  }
+
+  byName(name: string): Tab | undefined {
+    return this.#actors.find((actor) => actor.tab.name === name)?.tab;
+  }
+
+  become(tab: Tab, state: ActorState): void {
+    this.#actor(tab).state = state;
+  }
+
+  /** After a reload or a return the tab may live in another process. */
+  async refreshPid(tab: Tab): Promise<void> {
+    this.#actor(tab).pid = await tab.rendererPid();
+  }
+
+  /** The playing tab whose node owns a topic now. */
+  owner(topic: Topic): Promise<Tab> {
+    return this.#find(`a playing tab owns ${topic}`, ({ snapshot }) => {
+      return snapshot.routes.find((route) => route.topic === topic)?.owner;
+    });
+  }
+
+  coordinator(): Promise<Tab> {
+    return this.#find("a playing tab is coordinator", ({ snapshot }) => {
+      return snapshot.nodes.find((node) => node.role === "coordinator")?.nodeId;
+    });
+  }
+
+  async sights(): Promise<Sight[]> {
+    return Promise.all(
+      this.#actors.map(async ({ tab, pid, state }) => {
+        const visible = state === "playing" || state === "frozen";
+        const stats = visible ? await this.#stats(tab).catch(() => undefined) : undefined;
+        return { tab, pid, state, stats };
+      }),
+    );
+  }
+
+  memoryBytes(): number[] {
+    return this.#actors.flatMap(({ pid, state }) => {
+      return pid === undefined || state === "killed" || state === "closed" ? [] : [privateMemoryBytes(pid)];
+    });
+  }
+
+  /** Keeps the log of a page that is about to go for good. */
+  async keepLog(tab: Tab): Promise<void> {
+    const actor = this.#actor(tab);
+    const load = actor.earlier.length + 1;
+    actor.earlier.push({ page: `${tab.name}#${load}`, entries: await this.#entries(tab), complete: false });
+  }
+
+  /** All logs: of pages that went, and of those that play still, which must hold everything. */
+  async logs(): Promise<PageLog[]> {
+    const logs: PageLog[] = [];
+    for (const { tab, state, earlier } of this.#actors) {
+      logs.push(...earlier);
+      if (state !== "playing") continue;
+      const page = earlier.length === 0 ? tab.name : `${tab.name}#${earlier.length + 1}`;
+      logs.push({ page, entries: await this.#entries(tab), complete: true });
+    }
+    return logs;
+  }
+
+  #actor(tab: Tab): Actor {
+    const actor = this.#actors.find((candidate) => candidate.tab === tab);
+    if (actor === undefined) throw new Error(`${tab.name} is not on stage`);
+    return actor;
+  }
+
+  #entries(tab: Tab): Promise<PageEntry[]> {
+    return within(LOG_WITHIN_MS, `log of ${tab.name}`, tab.evaluate(() => [...window.__log]));
+  }
+
+  #stats(tab: Tab): Promise<PageStats> {
+    return within(STATS_WITHIN_MS, `stats of ${tab.name}`, tab.evaluate(() => window.__stage.stats()));
+  }
+
+  #find(what: string, nodeOf: (stats: PageStats) => string | undefined): Promise<Tab> {
+    return until(what, CONNECT_WITHIN_MS, async () => {
+      const sights = (await this.sights()).filter((sight) => sight.state === "playing");
+      for (const { stats } of sights) {
+        const nodeId = stats === undefined ? undefined : nodeOf(stats);
+        const found = sights.find((sight) => nodeId !== undefined && sight.stats?.snapshot.self.nodeId === nodeId);
+        if (found !== undefined) return found.tab;
+      }
+      return undefined;
+    });
+  }
+}

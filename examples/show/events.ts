@@ -1,0 +1,140 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { nowMs, type Tab } from "@motet/browser-tests/driver";
+import type { MotetServer } from "@motet/browser-tests/server";
+import { BLOCKED, COORDINATOR_KILLED, FROZEN, LEFT, OWNER_KILLED, type OutageBound } from "./bounds.ts";
+import type { Cast } from "./cast.ts";
+
+/** One thing that happens to the tabs, and what the others may feel of it. */
+export interface ShowEvent {
+  readonly name: string;
+  readonly title: string;
+  /** Bounds on the largest gap between deliveries in the tabs it did not happen to. */
+  readonly bound?: OutageBound;
+  /** Gap events that each playing tab must report for each topic. */
+  readonly gapsPerTopic: 0 | 1;
+  /** Makes it happen. Resolves when it is over, its effects not included. */
+  run(stage: Stage): Promise<Happening>;
+}
+
+export interface Stage {
+  readonly cast: Cast;
+  readonly server: MotetServer;
+  /** Address of another page, for leaving to. */
+  readonly awayUrl: string;
+}
+
+export interface Happening {
+  readonly atMs: number;
+  /** The tab it happened to: its own standstill is wanted. */
+  readonly victim?: Tab;
+  /** Whether the page came back from the back/forward cache. */
+  readonly persisted?: boolean;
+}
+
+const FROZEN_FOR_MS = 2_500;
+const AWAY_FOR_MS = 2_000;
+const BLOCKED_FOR_MS = 2_000;
+
+export const EVENTS: readonly ShowEvent[] = [
+  {
+    name: "owner-killed",
+    title: "owner's renderer killed",
+    bound: OWNER_KILLED,
+    gapsPerTopic: 0,
+    run: async ({ cast }) => kill(cast, await cast.owner("prices")),
+  },
+  {
+    name: "coordinator-killed",
+    title: "coordinator's renderer killed",
+    bound: COORDINATOR_KILLED,
+    gapsPerTopic: 0,
+    run: async ({ cast }) => kill(cast, await cast.coordinator()),
+  },
+  {
+    name: "owner-frozen",
+    title: "an owner frozen, thawed after 2.5 s",
+    bound: FROZEN,
+    gapsPerTopic: 0,
+    run: async ({ cast }) => {
+      const victim = await cast.owner("quakes");
+      const atMs = await victim.freeze();
+      cast.become(victim, "frozen");
+      await pause(FROZEN_FOR_MS);
+      await victim.resume();
+      cast.become(victim, "playing");
+      return { atMs, victim };
+    },
+  },
+  {
+    name: "back-forward-cache",
+    title: "an owner into the back/forward cache and back",
+    bound: LEFT,
+    gapsPerTopic: 0,
+    run: async ({ cast, awayUrl }) => {
+      const victim = await cast.owner("prices");
+      const atMs = await victim.leave(awayUrl);
+      cast.become(victim, "away");
+      await pause(AWAY_FOR_MS);
+      const { persisted } = await victim.back();
+      cast.become(victim, "playing");
+      await cast.refreshPid(victim);
+      return { atMs, victim, persisted };
+    },
+  },
+  {
+    name: "closed",
+    title: "an owner's tab closed",
+    bound: LEFT,
+    gapsPerTopic: 0,
+    run: async ({ cast }) => {
+      const victim = await cast.owner("quakes");
+      await cast.keepLog(victim);
+      cast.become(victim, "closed");
+      return { atMs: await victim.close(), victim };
+    },
+  },
+  {
+    name: "reloaded",
+    title: "an owner's tab reloaded",
+    bound: LEFT,
+    gapsPerTopic: 0,
+    run: async ({ cast }) => {
+      const victim = await cast.owner("prices");
+      await cast.keepLog(victim);
+      cast.become(victim, "away");
+      const atMs = await victim.reload();
+      await cast.subscribed(victim);
+      cast.become(victim, "playing");
+      await cast.refreshPid(victim);
+      return { atMs, victim };
+    },
+  },
+  {
+    name: "owner-blocked",
+    title: "an owner's main thread blocked for 2 s",
+    bound: BLOCKED,
+    gapsPerTopic: 0,
+    run: async ({ cast }) => {
+      const victim = await cast.owner("quakes");
+      const atMs = nowMs();
+      await victim.evaluate((forMs: number) => window.__stage.block(forMs), BLOCKED_FOR_MS);
+      return { atMs, victim };
+    },
+  },
+  {
+    name: "server-restarted",
+    title: "server killed and started again",
+    gapsPerTopic: 1,
+    run: async ({ server }) => {
+      const atMs = await server.kill();
+      await server.restart();
+      return { atMs };
+    },
+  },
+];
+
+async function kill(cast: Cast, victim: Tab): Promise<Happening> {
+  await cast.keepLog(victim);
+  cast.become(victim, "killed");
+  return { atMs: await victim.kill(), victim };
+}

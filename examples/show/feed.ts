@@ -1,0 +1,61 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { within } from "@motet/browser-tests/driver";
+import type { FeedAnswer, FeedOrder } from "./feed-process.ts";
+
+const ANSWER_WITHIN_MS = 20_000;
+
+/** Both series, published by npm `centrifuge` from a process of its own. */
+export class Feed implements AsyncDisposable {
+  readonly #process: ChildProcess;
+
+  private constructor(process: ChildProcess) {
+    this.#process = process;
+  }
+
+  static async start(websocketUrl: string): Promise<Feed> {
+    const child = fork(new URL("./feed-process.ts", import.meta.url), [websocketUrl], { execArgv: ["--import", "tsx"] });
+    const feed = new Feed(child);
+    await feed.#answer("ready");
+    return feed;
+  }
+
+  /** Goes on where {@link pause} stopped. */
+  play(): Promise<void> {
+    return this.#order("play", "playing");
+  }
+
+  /** Resolves when nothing is under way any more. */
+  pause(): Promise<void> {
+    return this.#order("pause", "paused");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const ended = new Promise((resolve) => this.#process.once("exit", resolve));
+    if (this.#process.connected) this.#process.send("end" satisfies FeedOrder);
+    try {
+      await within(ANSWER_WITHIN_MS, "the feed ends", ended);
+    } finally {
+      this.#process.kill("SIGKILL");
+    }
+  }
+
+  async #order(order: FeedOrder, answer: FeedAnswer): Promise<void> {
+    const answered = this.#answer(answer);
+    this.#process.send(order);
+    await answered;
+  }
+
+  async #answer(expected: FeedAnswer): Promise<void> {
+    const answered = new Promise<void>((resolve, reject) => {
+      const ended = (): void => reject(new Error(`the feed ended before it was ${expected}`));
+      this.#process.once("exit", ended);
+      this.#process.once("message", (answer) => {
+        this.#process.off("exit", ended);
+        if (answer === expected) resolve();
+        else reject(new Error(`the feed said ${String(answer)} instead of ${expected}`));
+      });
+    });
+    await within(ANSWER_WITHIN_MS, `the feed is ${expected}`, answered);
+  }
+}

@@ -1,0 +1,165 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readPublicationLog, type Accepted } from "./checker.ts";
+import { nowMs, until, within } from "./driver/index.ts";
+
+/** The real `motet serve` in a process of its own. */
+export interface MotetServer extends AsyncDisposable {
+  readonly port: number;
+  readonly websocketUrl: string;
+  readonly pid: number;
+  /** What the server accepted so far, over all its restarts. */
+  publications(): Accepted[];
+  /** SIGKILL; resolves with the time of the signal once the process is gone. */
+  kill(): Promise<number>;
+  /** Starts again on the same port after {@link kill}; resolves when it accepts connections. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface ServerOptions {
+  /** TOML that replaces {@link OPEN_CONFIG}. */
+  readonly config?: string;
+}
+
+const START_WITHIN_MS = 15_000;
+const END_WITHIN_MS = 5_000;
+
+/** Anybody may do everything; history outlasts the longest absence of a tab in any test. */
+export const OPEN_CONFIG = `
+[client]
+insecure = true
+allowed_origins = ["*"]
+
+[channel.without_namespace]
+history_size = 2000
+history_ttl = "300s"
+force_recovery = true
+`;
+
+export async function startServer(options: ServerOptions = {}): Promise<MotetServer> {
+  const directory = mkdtempSync(join(tmpdir(), "motet-serve-"));
+  const server = new ServeProcess(directory, await freePort(), options.config ?? OPEN_CONFIG);
+  try {
+    await server.restart();
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+  return server;
+}
+
+class ServeProcess implements MotetServer {
+  readonly port: number;
+  readonly #directory: string;
+  readonly #executable = serverExecutable();
+  #process: ChildProcess | undefined;
+  readonly #onExit = (): void => {
+    this.#process?.kill("SIGKILL");
+    rmSync(this.#directory, { recursive: true, force: true });
+  };
+
+  constructor(directory: string, port: number, config: string) {
+    this.port = port;
+    this.#directory = directory;
+    writeFileSync(this.#file("config.toml"), config);
+    process.once("exit", this.#onExit);
+  }
+
+  get websocketUrl(): string {
+    return `ws://127.0.0.1:${this.port}/connection/websocket`;
+  }
+
+  get pid(): number {
+    const pid = this.#process?.pid;
+    if (pid === undefined) throw new Error("the server does not run");
+    return pid;
+  }
+
+  publications(): Accepted[] {
+    const file = this.#file("publications.jsonl");
+    return existsSync(file) ? readPublicationLog(file) : [];
+  }
+
+  async kill(): Promise<number> {
+    const running = this.#process;
+    const atMs = nowMs();
+    if (running !== undefined && running.exitCode === null && running.signalCode === null) {
+      const ended = new Promise((resolve) => running.once("exit", resolve));
+      running.kill("SIGKILL");
+      await within(END_WITHIN_MS, "the server ends after SIGKILL", ended);
+    }
+    this.#process = undefined;
+    return atMs;
+  }
+
+  async restart(): Promise<void> {
+    const output = openSync(this.#file("output.txt"), "a");
+    const started = spawn(
+      this.#executable,
+      ["serve", "--config", this.#file("config.toml"), "--listen", `127.0.0.1:${this.port}`,
+        "--publication-log", this.#file("publications.jsonl")],
+      { stdio: ["ignore", output, output] },
+    );
+    closeSync(output);
+    this.#process = started;
+    const failed = new Promise<never>((_, reject) => started.once("error", reject));
+    failed.catch(() => undefined);
+    await Promise.race([failed, until("the server listens", START_WITHIN_MS, () => this.#listens(started))]);
+  }
+
+  async close(): Promise<void> {
+    process.off("exit", this.#onExit);
+    try {
+      await this.kill();
+    } finally {
+      rmSync(this.#directory, { recursive: true, force: true });
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #file(name: string): string {
+    return join(this.#directory, name);
+  }
+
+  async #listens(started: ChildProcess): Promise<boolean> {
+    if (started.exitCode !== null || started.signalCode !== null) {
+      throw new Error(`motet serve ended while starting:\n${readFileSync(this.#file("output.txt"), "utf8")}`);
+    }
+    return new Promise((resolve) => {
+      const socket = connect(this.port, "127.0.0.1");
+      socket.once("connect", () => {
+        socket.destroy();
+        resolve(true);
+      });
+      socket.once("error", () => resolve(false));
+    });
+  }
+}
+
+/** `$MOTET`, or whichever of the two builds is newer. */
+function serverExecutable(): string {
+  const given = process.env["MOTET"];
+  if (given !== undefined) return given;
+  const target = new URL("../../target/", import.meta.url).pathname;
+  const [newest] = ["release/motet", "debug/motet"]
+    .map((name) => join(target, name))
+    .filter((file) => existsSync(file))
+    .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
+  if (newest === undefined) throw new Error("no motet binary in target/: run `cargo build --release -p motet-server`");
+  return newest;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
