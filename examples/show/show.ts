@@ -26,7 +26,9 @@ const CAUGHT_UP_WITHIN_MS = 8_000;
 const outputDirectory = new URL("../../target/demo/", import.meta.url).pathname;
 
 async function main(): Promise<boolean> {
-  const { values } = parseArgs({ options: { once: { type: "boolean", default: false } } });
+  const { values } = parseArgs({
+    options: { once: { type: "boolean", default: false }, port: { type: "string", default: "0" } },
+  });
   const once = values.once || process.env["CI"] !== undefined || !process.stdout.isTTY;
   mkdirSync(outputDirectory, { recursive: true });
 
@@ -35,6 +37,7 @@ async function main(): Promise<boolean> {
   await using site = await serveSite({
     websocketUrl: server.websocketUrl,
     outputDirectory,
+    port: portNumber(values.port),
     handlers: stageServer.handlers,
   });
   await using browser = await launchChromium();
@@ -66,6 +69,12 @@ async function main(): Promise<boolean> {
     await interrupted();
   }
   return report.held;
+}
+
+function portNumber(text: string): number {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new Error(`--port ${text}: not a port number`);
+  return port;
 }
 
 type Calm = Omit<Act, "event" | "happening">;

@@ -18,6 +18,8 @@ export interface SiteOptions {
   readonly websocketUrl: string;
   /** Where the bundles go. */
   readonly outputDirectory: string;
+  /** Default: any free port. */
+  readonly port?: number;
   readonly handlers?: Readonly<Record<string, RequestListener>>;
   readonly pages?: Readonly<Record<string, string>>;
 }
@@ -45,5 +47,6 @@ export async function serveSite(options: SiteOptions): Promise<StaticServer> {
     directories: { "/": bundles, "/motet/": packageDirectory },
     pages: { "/": page("stage.html"), "/tab": page("index.html"), "/away": AWAY, ...options.pages },
     handlers: options.handlers ?? {},
+    port: options.port ?? 0,
   });
 }

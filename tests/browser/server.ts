@@ -143,9 +143,9 @@ class ServeProcess implements MotetServer {
   }
 }
 
-/** `$MOTET`, or whichever of the two builds is newer. */
+/** `$MOTET_BIN`, or whichever of the two builds is newer. */
 function serverExecutable(): string {
-  const given = process.env["MOTET"];
+  const given = process.env["MOTET_BIN"];
   if (given !== undefined) return given;
   const target = new URL("../../target/", import.meta.url).pathname;
   const [newest] = ["release/motet", "debug/motet"]

@@ -9,7 +9,7 @@ import { until, within } from "./deadline.ts";
 import { descendants, isRunning, signal } from "./processes.ts";
 
 export interface ChromiumOptions {
-  /** Default: `$CHROMIUM`, then `/usr/bin/chromium`. */
+  /** Default: `$MOTET_CHROMIUM`, then `$CHROMIUM`, then `/usr/bin/chromium`. */
   readonly executable?: string;
   readonly extraArguments?: readonly string[];
 }
@@ -47,7 +47,7 @@ export async function launchChromium(options: ChromiumOptions = {}): Promise<Bro
   const profile = mkdtempSync(join(tmpdir(), "motet-chromium-"));
   try {
     const browser = await puppeteer.launch({
-      executablePath: options.executable ?? process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+      executablePath: options.executable ?? systemChromium(),
       ignoreDefaultArgs: true,
       args: [`--user-data-dir=${profile}`, ...(options.extraArguments ?? []), ...ARGUMENTS],
       defaultViewport: null,
@@ -60,6 +60,10 @@ export async function launchChromium(options: ChromiumOptions = {}): Promise<Bro
     rmSync(profile, { recursive: true, force: true });
     throw error;
   }
+}
+
+function systemChromium(): string {
+  return process.env["MOTET_CHROMIUM"] ?? process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 }
 
 /** What a tab asks of the browser it lives in. */
