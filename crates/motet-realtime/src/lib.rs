@@ -4,4 +4,5 @@
 //! `next_timeout()`, the socket belongs to a driver. Sessions speak the typed messages of
 //! [`message`]; the encodings are a layer of their own.
 
+pub mod codec;
 pub mod message;
