@@ -50,7 +50,7 @@ pub struct Ack {
     /// Milliseconds after which another attempt makes sense; with [`AckStatus::Busy`].
     #[n(1)]
     pub retry_after_ms: Option<u32>,
-    /// The id under which the receiver handles the message. For a duplicate: the first attempt's.
+    /// The id under which the receiver handles the message.
     #[n(2)]
     pub receiver_message_id: CallId,
 }

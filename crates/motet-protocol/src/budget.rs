@@ -54,10 +54,11 @@ impl RetryBudget {
 ///
 /// let mut rng = Rng::from_seed([1; 32]);
 /// let mut budget = RestartBudget::new(5, Duration::from_secs(60), Duration::from_millis(500));
+/// let minute = Instant::ZERO + Duration::from_secs(60);
 /// for _ in 0..5 {
-///     assert!(budget.next(Instant::ZERO, &mut rng) <= Instant::ZERO + Duration::from_millis(500));
+///     assert!(budget.next(Instant::ZERO, &mut rng) < minute);
 /// }
-/// assert!(budget.next(Instant::ZERO, &mut rng) >= Instant::ZERO + Duration::from_secs(60));
+/// assert!(budget.next(Instant::ZERO, &mut rng) >= minute);
 /// ```
 #[derive(Clone, Debug)]
 pub struct RestartBudget {

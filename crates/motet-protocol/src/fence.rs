@@ -24,6 +24,8 @@ pub struct Fence {
 pub struct Generation(u64);
 
 impl Generation {
+    /// Before the first decision about a topic.
+    pub const NONE: Self = Self(0);
     /// The first decision about a topic.
     pub const FIRST: Self = Self(1);
 

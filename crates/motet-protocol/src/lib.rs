@@ -8,21 +8,30 @@
 mod ack;
 mod backoff;
 mod budget;
+mod dedupe;
+mod envelope;
 mod error;
 pub mod fault;
 mod fence;
+mod hash;
 mod id;
 mod position;
 mod request;
 mod rng;
+mod single_flight;
 mod time;
 pub mod transport;
 
 pub use ack::{ACK_LIFETIME, Ack, AckStatus, BUSY_RETRY_AFTER};
 pub use backoff::{Backoff, BackoffPolicy};
 pub use budget::{RestartBudget, RetryBudget};
+pub use dedupe::{
+    Admission, MessageWindow, Operation, OperationLimits, OperationStore, Running, WhenFull,
+};
+pub use envelope::{Actor, ENVELOPE_VERSION, Envelope, MessageKind, Recipient, decode_envelope};
 pub use error::{Error, ErrorCode, ErrorInfo, Severity};
 pub use fence::{Fence, Generation, RouteFence};
+pub use hash::payload_hash;
 pub use id::{CallId, ClientId, CorrelationId, InvalidId, NodeId, TabId};
 pub use position::{Offset, Position, StreamEpoch};
 pub use request::{
@@ -30,4 +39,5 @@ pub use request::{
     RequestOutput, RequestPolicy, RequestState, Resend, Settled,
 };
 pub use rng::Rng;
+pub use single_flight::{Flight, FlightId, SingleFlight};
 pub use time::{AwakeClock, Instant, STALL_THRESHOLD};

@@ -17,3 +17,8 @@ pub use output::{
 };
 pub use policy::{Refused, Request, RequestPolicy, Resend};
 pub use table::{RequestLimits, RequestManager};
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
