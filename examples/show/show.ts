@@ -65,6 +65,7 @@ async function main(): Promise<boolean> {
   if (!once) {
     stageServer.open(stage);
     await feed.play();
+    while (cast.playing().length < TABS) await cast.enter();
     table.headline(`Playing on at ${site.origin} (end with Ctrl-C)`);
     await interrupted();
   }

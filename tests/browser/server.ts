@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readPublicationLog, type Accepted } from "./checker.ts";
-import { nowMs, until, within } from "./driver/index.ts";
+import { beforeProcessEnds, nowMs, until, within } from "./driver/index.ts";
 
 /** The real `motet serve` in a process of its own. */
 export interface MotetServer extends AsyncDisposable {
@@ -57,16 +57,15 @@ class ServeProcess implements MotetServer {
   readonly #directory: string;
   readonly #executable = serverExecutable();
   #process: ChildProcess | undefined;
-  readonly #onExit = (): void => {
+  readonly #outlived = beforeProcessEnds(() => {
     this.#process?.kill("SIGKILL");
     rmSync(this.#directory, { recursive: true, force: true });
-  };
+  });
 
   constructor(directory: string, port: number, config: string) {
     this.port = port;
     this.#directory = directory;
     writeFileSync(this.#file("config.toml"), config);
-    process.once("exit", this.#onExit);
   }
 
   get websocketUrl(): string {
@@ -112,7 +111,7 @@ class ServeProcess implements MotetServer {
   }
 
   async close(): Promise<void> {
-    process.off("exit", this.#onExit);
+    this.#outlived();
     try {
       await this.kill();
     } finally {

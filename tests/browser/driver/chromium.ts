@@ -6,6 +6,7 @@ import type { Browser, OpenOptions, Tab } from "./browser.ts";
 import { ChromiumTab } from "./chromium-tab.ts";
 import { RendererPids } from "./chromium-pids.ts";
 import { until, within } from "./deadline.ts";
+import { beforeProcessEnds } from "./lifetime.ts";
 import { descendants, isRunning, signal } from "./processes.ts";
 
 export interface ChromiumOptions {
@@ -51,6 +52,9 @@ export async function launchChromium(options: ChromiumOptions = {}): Promise<Bro
       ignoreDefaultArgs: true,
       args: [`--user-data-dir=${profile}`, ...(options.extraArguments ?? []), ...ARGUMENTS],
       defaultViewport: null,
+      handleSIGINT: false,
+      handleSIGTERM: false,
+      handleSIGHUP: false,
       timeout: LAUNCH_WITHIN_MS,
       protocolTimeout: LAUNCH_WITHIN_MS,
     });
@@ -85,7 +89,7 @@ class Chromium implements Browser, TabHost {
   readonly #session: CDPSession;
   readonly #profile: string;
   readonly #pid: number;
-  readonly #onExit: () => void;
+  readonly #outlived: () => void;
   #tabs: ChromiumTab[] = [];
   #opened = 0;
   #curtain: string | undefined;
@@ -100,11 +104,10 @@ class Chromium implements Browser, TabHost {
     this.#pid = pid;
     this.version = version;
     // The last resort when the runner ends without close(): nothing of the browser may outlive it.
-    this.#onExit = () => {
+    this.#outlived = beforeProcessEnds(() => {
       this.#killAll();
       rmSync(profile, { recursive: true, force: true });
-    };
-    process.once("exit", this.#onExit);
+    });
   }
 
   get tabs(): readonly Tab[] {
@@ -185,7 +188,7 @@ class Chromium implements Browser, TabHost {
   }
 
   async #close(): Promise<void> {
-    process.off("exit", this.#onExit);
+    this.#outlived();
     const processes = [this.#pid, ...descendants(this.#pid)];
     try {
       this.#killAll();
