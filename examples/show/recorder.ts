@@ -1,5 +1,5 @@
 import { totals as sumsOf } from "@motet/browser-tests/checker";
-import { establishedConnections } from "./connections.ts";
+import { establishedConnections } from "@motet/browser-tests/driver";
 import { tabOf, type Evidence } from "./report.ts";
 import type { Stage } from "./events.ts";
 import type { StageServer } from "./stage-server.ts";
