@@ -111,9 +111,9 @@ async function allCaughtUp(cast: Cast, server: MotetServer): Promise<void> {
   for (const tab of cast.playing()) {
     try {
       await tab.waitFor("has the last messages", CAUGHT_UP_WITHIN_MS, (topics: string[], seqs: number[]) => {
-        const has = (channel: string, seq: number | undefined): boolean =>
-          window.__log.some((entry) => entry.kind === "message" && entry.channel === channel && entry.seq === seq);
-        return topics.every((topic, index) => has(topic, seqs[index]));
+        const messages = window.__log.filter((entry) => entry.kind === "message");
+        return topics.every((topic, index) =>
+          messages.some((entry) => entry.channel === topic && entry.seq === seqs[index]));
       }, [...TOPICS], last);
     } catch (error) {
       if (!(error instanceof DeadlineExceeded)) throw error;

@@ -246,12 +246,15 @@ function startIndex(stream: readonly Accepted[], entries: readonly PageEntry[], 
 }
 
 function largestDelay(accepted: readonly Accepted[], deliveries: readonly MessageEntry[], window: Window): number {
-  const key = (entry: { channel: string; seq: number }): string => `${entry.channel} ${entry.seq}`;
-  const deliveredAt = new Map(deliveries.map((entry) => [key(entry), entry.atMs]));
+  const deliveredAt = new Map(deliveries.map((entry) => [keyOf(entry), entry.atMs]));
   let largestMs = 0;
   for (const publication of accepted) {
-    const atMs = deliveredAt.get(key(publication));
+    const atMs = deliveredAt.get(keyOf(publication));
     if (atMs !== undefined && isWithin(publication.atMs, window)) largestMs = Math.max(largestMs, atMs - publication.atMs);
   }
   return largestMs;
+}
+
+function keyOf(entry: { readonly channel: string; readonly seq: number }): string {
+  return `${entry.channel} ${entry.seq}`;
 }

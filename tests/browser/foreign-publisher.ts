@@ -1,5 +1,5 @@
 import { Centrifuge } from "centrifuge";
-import WebSocket from "ws";
+import { WebSocket } from "ws";
 import { nowMs, until, within } from "./driver/index.ts";
 
 /**

@@ -121,21 +121,21 @@ describe("a lock held by a tab's worker falls to the next waiter", () => {
   });
 });
 
-describe("a lock request of a page in the back/forward cache", () => {
-  async function cachedWaiter(t: TestContext, abortInPagehide: boolean): Promise<{ cached: Tab; behind: Tab }> {
-    const [, holder, cached, behind] = (await browserWithTabs(t, 3)) as [Browser, Tab, Tab, Tab];
-    await holder.evaluate(() => T.lock("L"));
-    await noted(holder, "granted");
-    await cached.evaluate(() => T.lock("L"));
-    await queued(holder, "L", 1);
-    await behind.evaluate(() => T.lock("L"));
-    await queued(holder, "L", 2);
-    if (abortInPagehide) await cached.evaluate(() => T.onPagehide(() => T.release("L")));
-    await cached.leave(server.url("/away.html"));
-    await holder.evaluate(() => T.release("L"));
-    return { cached, behind };
-  }
+async function cachedWaiter(t: TestContext, abortInPagehide: boolean): Promise<{ cached: Tab; behind: Tab }> {
+  const [, holder, cached, behind] = (await browserWithTabs(t, 3)) as [Browser, Tab, Tab, Tab];
+  await holder.evaluate(() => T.lock("L"));
+  await noted(holder, "granted");
+  await cached.evaluate(() => T.lock("L"));
+  await queued(holder, "L", 1);
+  await behind.evaluate(() => T.lock("L"));
+  await queued(holder, "L", 2);
+  if (abortInPagehide) await cached.evaluate(() => T.onPagehide(() => T.release("L")));
+  await cached.leave(server.url("/away.html"));
+  await holder.evaluate(() => T.release("L"));
+  return { cached, behind };
+}
 
+describe("a lock request of a page in the back/forward cache", () => {
   test("is granted and blocks the requests behind it", async (t) => {
     const { behind } = await cachedWaiter(t, false);
     await staysQuiet(behind, "granted");

@@ -30,13 +30,14 @@ export function killWorker(): void {
 }
 
 export function wireButtons(bus: Bus): void {
-  const on = (id: string, action: () => unknown): void => {
-    document.getElementById(id)?.addEventListener("click", action);
-  };
   on("open", () => window.open(location.href, "_blank", "noopener"));
   on("block", () => blockMainThread());
   on("kill", killWorker);
   on("leave", () => location.assign("/away"));
   on("reload", () => location.reload());
   on("close", () => bus.close());
+}
+
+function on(id: string, action: () => unknown): void {
+  document.getElementById(id)?.addEventListener("click", action);
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import puppeteer, { type CDPSession, type Browser as PuppeteerBrowser } from "puppeteer-core";
+import { launch, type CDPSession, type Browser as PuppeteerBrowser } from "puppeteer-core";
 import type { Browser, OpenOptions, Tab } from "./browser.ts";
 import { ChromiumTab } from "./chromium-tab.ts";
 import { RendererPids } from "./chromium-pids.ts";
@@ -47,7 +47,7 @@ const ARGUMENTS = [
 export async function launchChromium(options: ChromiumOptions = {}): Promise<Browser> {
   const profile = mkdtempSync(join(tmpdir(), "motet-chromium-"));
   try {
-    const browser = await puppeteer.launch({
+    const browser = await launch({
       executablePath: options.executable ?? systemChromium(),
       ignoreDefaultArgs: true,
       args: [`--user-data-dir=${profile}`, ...(options.extraArguments ?? []), ...ARGUMENTS],

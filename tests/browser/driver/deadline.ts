@@ -1,3 +1,5 @@
+import { setInterval } from "node:timers/promises";
+
 /** A condition or call that did not come about within its bound. */
 export class DeadlineExceeded extends Error {
   readonly what: string;
@@ -42,12 +44,21 @@ export async function until<T>(
   withinMs: number,
   probe: () => T | Promise<T>,
 ): Promise<Exclude<T, false | null | undefined | 0 | "">> {
-  const deadline = performance.now() + withinMs;
-  for (;;) {
-    const remainingMs = deadline - performance.now();
-    if (remainingMs <= 0) throw new DeadlineExceeded(what, withinMs);
-    const answer = await within(remainingMs, what, Promise.resolve(probe()));
-    if (answer) return answer as Exclude<T, false | null | undefined | 0 | "">;
-    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+  const ended = new AbortController();
+  try {
+    return await within(withinMs, what, ask(probe, ended.signal));
+  } finally {
+    ended.abort();
   }
+}
+
+async function ask<T>(probe: () => T | Promise<T>, ended: AbortSignal): Promise<Exclude<T, false | null | undefined | 0 | "">> {
+  let answer = await probe();
+  if (!answer) {
+    for await (const _ of setInterval(POLL_INTERVAL_MS, undefined, { signal: ended })) {
+      answer = await probe();
+      if (answer) break;
+    }
+  }
+  return answer as Exclude<T, false | null | undefined | 0 | "">;
 }

@@ -1,3 +1,4 @@
+/* oxlint-disable unicorn/require-post-message-target-origin -- workers, ports and channels, no windows */
 // A page that does with locks, channels and workers what a test asks of it, and notes what happened and when.
 const now = () => performance.timeOrigin + performance.now();
 const events = [];
