@@ -1,0 +1,244 @@
+//! Checks that need the whole world: after every step, and once all faults have ended.
+
+use motet_cluster::client::Client;
+use motet_cluster::name::LockName;
+use motet_protocol::NodeId;
+
+use super::delivery::StreamKey;
+use crate::media::lock::Agent;
+use crate::world::context::{AppCall, ContextId, Task};
+use crate::world::tab::TabState;
+use crate::world::{MS, SECOND, World};
+
+/// Time between judgements of what lasts.
+const JUDGEMENT: u64 = 50 * MS;
+/// So long after it was impaired a node may still hold what it does not own.
+const IMPAIRED_GRACE: u64 = 5 * SECOND;
+/// So long after a change of coordinator a healthy node may hold what it does not own.
+const CHANGE_GRACE: u64 = 2 * SECOND;
+/// Tasks that wait for a context that runs.
+const QUEUE_MAX: usize = 10_000;
+/// Detection bound and two seconds.
+const SETTLE_BASE: u64 = 6 * SECOND;
+/// The longest delay between two attempts to connect.
+const BACKOFF_MAX: u64 = 30 * SECOND;
+/// How long an idle cluster is watched.
+const QUIET_WATCH: u64 = 10 * SECOND;
+/// Posts per second that an idle cluster stays below.
+const QUIET_RATE: u64 = 2;
+
+impl World {
+    /// After every step.
+    pub(crate) fn judge(&mut self) {
+        if self.now < self.checks.next_judgement {
+            return;
+        }
+        self.checks.next_judgement = self.now + JUDGEMENT;
+        let contexts = &self.contexts;
+        let now = self.now;
+        let verdict = self.checks.calls.pass(JUDGEMENT / MS, |page| {
+            contexts[page].acting(now) && contexts[page].timer_grid == 0
+        });
+        if let Err((check, detail)) = verdict {
+            self.checks.fail(check, self.now, &detail);
+        }
+        for topic in 0..self.setup.topics.len() {
+            self.judge_holders(topic);
+        }
+        let full = self
+            .contexts
+            .iter()
+            .position(|context| context.acting(now) && context.queued() > QUEUE_MAX);
+        if let Some(full) = full {
+            self.checks.fail("bounded", self.now, &format!("context {full} has too many tasks"));
+        }
+    }
+
+    /// Two nodes that act never hold the same topic at the server.
+    pub(crate) fn judge_holders(&mut self, topic: usize) {
+        let healthy = |context: ContextId| {
+            let context = &self.contexts[context];
+            let recovered = context.impaired_until == 0
+                || context.impaired_until.saturating_add(IMPAIRED_GRACE) < self.now;
+            context.acting(self.now) && context.timer_grid == 0 && recovered
+        };
+        let mut agents: Vec<Agent> = self
+            .holders(topic)
+            .filter(|link| link.client_open && healthy(link.context))
+            .map(|link| link.agent)
+            .collect();
+        agents.sort_unstable();
+        agents.dedup();
+        if agents.len() < 2 {
+            return;
+        }
+        let vanished = self.checks.locks_vanished;
+        if vanished.is_some_and(|at| self.now < at + IMPAIRED_GRACE)
+            || self.now < self.checks.coordinators.changed_at + CHANGE_GRACE
+        {
+            return;
+        }
+        let nodes: Vec<_> = self.nodes_of(&agents);
+        let text = format!("{nodes:?} are both subscribed to topic {topic} at the server");
+        self.checks.fail("one-owner", self.now, &text);
+    }
+
+    fn nodes_of(&self, agents: &[Agent]) -> Vec<NodeId> {
+        let hosts = self.contexts.iter().filter_map(|context| context.host.as_ref());
+        hosts.filter(|host| agents.contains(&host.agent)).map(|host| host.id).collect()
+    }
+
+    /// The node behind a connection.
+    pub(crate) fn node_of(&self, context: ContextId, agent: Agent) -> Option<NodeId> {
+        let host = self.contexts[context].host.as_ref().filter(|host| host.agent == agent)?;
+        Some(host.id)
+    }
+
+    /// Lets everything come to rest, and judges what must then be true.
+    pub(crate) fn finish(&mut self) {
+        self.heal();
+        self.checks.last_disturbance = self.now;
+        self.await_owners();
+        self.probe();
+        self.watch_quiet();
+        self.close_all();
+    }
+
+    /// `no-orphan`: in time every topic with a subscriber has an owner, and no other topic has.
+    fn await_owners(&mut self) {
+        let bound = self.now + SETTLE_BASE + BACKOFF_MAX;
+        let least = self.now + 3 * SECOND;
+        loop {
+            self.run_until(self.now + 250 * MS);
+            if self.checks.violation.is_some() {
+                return;
+            }
+            match self.orphans() {
+                None if self.now >= least => return,
+                Some(text) if self.now >= bound => {
+                    self.checks.fail("no-orphan", self.now, &text);
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn orphans(&self) -> Option<String> {
+        for topic in 0..self.setup.topics.len() {
+            let listeners: Vec<StreamKey> =
+                self.checks.streams.wanted().filter(|key| key.topic == topic).collect();
+            let mut owners: Vec<Agent> = self
+                .holders(topic)
+                .filter(|link| link.client_open && link.carries)
+                .map(|link| link.agent)
+                .collect();
+            let stray = self.holders(topic).count() - owners.len();
+            owners.sort_unstable();
+            owners.dedup();
+            let name = &self.setup.topics[topic].name;
+            if listeners.is_empty() && (!owners.is_empty() || stray > 0) {
+                return Some(format!("{name} has no subscriber, but {:?}", self.nodes_of(&owners)));
+            }
+            if !listeners.is_empty() && (owners.len() != 1 || stray > 0) {
+                return Some(format!(
+                    "{name} has subscribers {listeners:?}, but owners {:?} and {stray} stray",
+                    self.nodes_of(&owners)
+                ));
+            }
+        }
+        None
+    }
+
+    /// What is published now reaches everybody who listens, and with it all that came before.
+    fn probe(&mut self) {
+        for _ in 0..2 {
+            for topic in 0..self.setup.topics.len() {
+                self.server_publishes(topic, 1);
+            }
+            self.run_until(self.now + 300 * MS);
+        }
+        self.run_until(self.now + 2 * SECOND);
+        if let Err((check, detail)) = self.checks.streams.complete(&self.checks.log) {
+            self.checks.fail(check, self.now, &detail);
+        }
+    }
+
+    /// `quiet`, and at rest exactly one node beats.
+    fn watch_quiet(&mut self) {
+        if self.checks.violation.is_some() {
+            return;
+        }
+        let before = self.checks.channel_posts;
+        let start = self.now;
+        self.run_until(start + QUIET_WATCH);
+        let posts = self.checks.channel_posts - before;
+        if posts * SECOND >= QUIET_RATE * QUIET_WATCH {
+            let text = format!("{posts} posts in {} s of idleness", QUIET_WATCH / SECOND);
+            self.checks.fail("quiet", self.now, &text);
+        }
+        let beats = self.checks.coordinators.beats.iter().filter(|(_, at)| **at >= start);
+        let beating: Vec<_> = beats.map(|(node, _)| *node).collect();
+        let alone = self.checks.owners.nodes().count() < 2;
+        if beating.len() > 1 || (beating.is_empty() && !alone) {
+            let text = format!("at rest {beating:?} act as coordinator");
+            self.checks.fail("one-coordinator", self.now, &text);
+        }
+    }
+
+    /// `settles`: after `close()` nothing remains.
+    fn close_all(&mut self) {
+        if self.checks.violation.is_some() {
+            return;
+        }
+        let mut pages = Vec::new();
+        for tab in 0..self.tabs.len() {
+            if self.tabs[tab].state == TabState::Open
+                && let Some(page) = self.tabs[tab].page
+            {
+                pages.push(page);
+                let after = self.rng.below(400 * MS);
+                self.send(page, after, Task::App(AppCall::Close));
+            }
+        }
+        self.run_until(self.now + 14 * SECOND);
+        if self.checks.violation.is_some() {
+            return;
+        }
+        for page in pages {
+            if let Some(text) = self.remains_of(page) {
+                self.checks.fail(
+                    "settles",
+                    self.now,
+                    &format!("after close() of page {page}: {text}"),
+                );
+            }
+        }
+        let connections = self.connections().count();
+        if connections > 0 {
+            let text = format!("after close() of all pages {connections} connections remain");
+            self.checks.fail("settles", self.now, &text);
+        }
+    }
+
+    fn remains_of(&self, id: ContextId) -> Option<String> {
+        let page = self.contexts[id].page.as_ref()?;
+        if !page.app.closed {
+            return Some("it is not closed".to_owned());
+        }
+        let mut claims = self.locks.claims_of(page.agent);
+        claims.retain(|lock| !matches!(lock, LockName::Tab(_)));
+        let channels = self.channels.of_context(id);
+        let worker = page.worker().filter(|worker| self.contexts[*worker].alive());
+        let due = page.client.as_ref().and_then(Client::next_timeout);
+        let remains = !claims.is_empty()
+            || !channels.is_empty()
+            || page.port.is_some()
+            || worker.is_some()
+            || due.is_some();
+        remains.then(|| {
+            let port = page.port;
+            format!("locks {claims:?}, channels {channels:?}, port {port:?}, worker {worker:?}, timer {due:?}")
+        })
+    }
+}

@@ -1,0 +1,21 @@
+//! The seeded simulator: the real cores of the bus and the real hub in a virtual browser.
+//!
+//! A seed decides everything: the tabs and their hosts, the topics, the steps, every delay. The
+//! media have the semantics of real browsers (channels, ports, Web Locks, freeze, the
+//! back/forward cache), every context has its own clock, and whatever goes wrong in the field
+//! goes wrong here. The checks of [`run`] judge from outside.
+
+#![forbid(unsafe_code)]
+
+pub mod coverage;
+mod driver;
+pub mod faults;
+mod invariants;
+mod media;
+pub mod plants;
+pub mod run;
+mod schedule;
+mod server;
+mod setup;
+pub mod shrink;
+mod world;
