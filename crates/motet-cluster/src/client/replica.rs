@@ -1,0 +1,194 @@
+//! The page's copy of the cluster's table, as its node tells it: for snapshots, and to know which
+//! topics have an owner.
+
+use std::collections::BTreeMap;
+
+use motet_protocol::{Fence, Instant, NodeId};
+
+use crate::table::{Member, Route, RouteState};
+
+/// Routes kept of topics that the page does not subscribe and its node does not own.
+pub(super) const FOREIGN_TOPICS_MAX: usize = 500;
+/// Members kept.
+pub(super) const MEMBERS_MAX: usize = 1_000;
+
+/// One row of the copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownRoute {
+    /// The route.
+    pub route: Route,
+    /// When the row changed last, in the page's waking time.
+    pub updated: Instant,
+    /// When its owner was first known to hold the server subscription.
+    pub confirmed: Option<Instant>,
+    /// Order of arrival: the first to come is the first to be evicted.
+    arrival: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Replica {
+    fence: Fence,
+    members: Vec<Member>,
+    routes: BTreeMap<String, KnownRoute>,
+    arrivals: u64,
+    /// Rows that nothing protects from eviction.
+    foreign: usize,
+}
+
+impl Replica {
+    pub(super) fn new() -> Self {
+        Self {
+            fence: Fence::default(),
+            members: Vec::new(),
+            routes: BTreeMap::new(),
+            arrivals: 0,
+            foreign: 0,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    pub(super) const fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    pub(super) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    pub(super) fn routes(&self) -> impl Iterator<Item = &KnownRoute> {
+        self.routes.values()
+    }
+
+    pub(super) fn route(&self, topic: &str) -> Option<&Route> {
+        self.routes.get(topic).map(|known| &known.route)
+    }
+
+    /// Whether a frame of the coordinator with this fence counts; a higher fence is adopted.
+    pub(super) fn adopt(&mut self, fence: Fence) -> bool {
+        let counts = fence >= self.fence;
+        if counts {
+            self.fence = fence;
+        }
+        counts
+    }
+
+    pub(super) fn set_members(&mut self, members: Vec<Member>, gone: &[NodeId], full: bool) {
+        if full {
+            self.members.clear();
+        }
+        self.members.retain(|member| !gone.contains(&member.node));
+        for member in members {
+            if let Some(known) = self.members.iter_mut().find(|known| known.node == member.node) {
+                *known = member;
+            } else if self.members.len() < MEMBERS_MAX {
+                self.members.push(member);
+            }
+        }
+        self.members.sort_by_key(|member| (member.order, member.node));
+    }
+
+    /// Takes a row. False when it is older than what is known. `keep` says which topics are never
+    /// evicted.
+    pub(super) fn set_route(
+        &mut self,
+        now: Instant,
+        route: &Route,
+        keep: impl Fn(&Route) -> bool,
+    ) -> bool {
+        let known = self.routes.get(&route.topic);
+        if known.is_some_and(|known| route.fence < known.route.fence) {
+            return false;
+        }
+        let stands = known.filter(|known| known.route.fence == route.fence);
+        let confirmed = match route.state {
+            RouteState::Subscribed => Some(stands.and_then(|known| known.confirmed).unwrap_or(now)),
+            _ => None,
+        };
+        let updated = match stands {
+            Some(known) if known.route == *route => known.updated,
+            _ => now,
+        };
+        let arrival = known.map_or(self.arrivals, |known| known.arrival);
+        self.arrivals += 1;
+        let row = KnownRoute { route: route.clone(), updated, confirmed, arrival };
+        if self.routes.insert(route.topic.clone(), row).is_none() && !keep(route) {
+            self.foreign += 1;
+            if self.foreign > FOREIGN_TOPICS_MAX {
+                self.evict(keep);
+            }
+        }
+        true
+    }
+
+    /// Drops the oldest unprotected rows. Which rows those are changes with subscriptions and
+    /// owners, so they are counted anew.
+    fn evict(&mut self, keep: impl Fn(&Route) -> bool) {
+        let foreign = self.routes.values().filter(|known| !keep(&known.route));
+        let mut arrivals: Vec<_> = foreign.map(|known| known.arrival).collect();
+        self.foreign = arrivals.len();
+        if self.foreign <= FOREIGN_TOPICS_MAX {
+            return;
+        }
+        arrivals.sort_unstable();
+        let first_kept = arrivals[self.foreign - FOREIGN_TOPICS_MAX];
+        self.routes.retain(|_, known| keep(&known.route) || known.arrival >= first_kept);
+        self.foreign = FOREIGN_TOPICS_MAX;
+    }
+
+    pub(super) fn drop_route(&mut self, topic: &str) {
+        self.routes.remove(topic);
+    }
+
+    /// Topics whose rows a full table no longer has.
+    pub(super) fn absent_from(&self, routes: &[Route]) -> Vec<String> {
+        let mut present: Vec<_> = routes.iter().map(|route| route.topic.as_str()).collect();
+        present.sort_unstable();
+        let absent = |topic: &&String| present.binary_search(&topic.as_str()).is_err();
+        self.routes.keys().filter(absent).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use motet_protocol::{Generation, RouteFence};
+
+    use super::*;
+
+    fn route(topic: &str, epoch: u64) -> Route {
+        Route {
+            topic: topic.into(),
+            owner: NodeId::from_bits(1),
+            fence: RouteFence {
+                fence: Fence { incarnation: 1, epoch },
+                generation: Generation::FIRST,
+            },
+            handoff_from: None,
+            state: RouteState::Subscribed,
+            subscribers: 1,
+        }
+    }
+
+    #[test]
+    fn the_oldest_foreign_topics_make_room_and_kept_ones_never_do() {
+        let mut replica = Replica::new();
+        let keep = |route: &Route| route.topic.starts_with("mine");
+        for number in 0..2_000 {
+            replica.set_route(Instant::ZERO, &route(&format!("mine.{number}"), 1), keep);
+            replica.set_route(Instant::ZERO, &route(&format!("other.{number:05}"), 1), keep);
+        }
+        let mine = replica.routes().filter(|known| keep(&known.route)).count();
+        assert_eq!((mine, replica.routes().count()), (2_000, 2_000 + FOREIGN_TOPICS_MAX));
+        assert!(replica.route("other.01499").is_none() && replica.route("other.01500").is_some());
+    }
+
+    #[test]
+    fn a_row_of_an_older_decision_is_refused() {
+        let mut replica = Replica::new();
+        assert!(replica.set_route(Instant::ZERO, &route("a", 2), |_| true));
+        assert!(!replica.set_route(Instant::ZERO, &route("a", 1), |_| true));
+        assert_eq!(replica.absent_from(&[route("b", 2)]), ["a"]);
+    }
+}
