@@ -20,6 +20,7 @@ pub mod name;
 pub mod node;
 mod owner;
 mod packet;
+mod replica;
 pub mod table;
 
 pub use name::ClusterName;

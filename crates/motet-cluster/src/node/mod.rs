@@ -1,7 +1,321 @@
-//! One member of the cluster.
+//! One member of the cluster: membership, coordination, ownership, and its pages.
 
 mod api;
+mod election;
+mod following;
+mod frames;
+mod locks;
+mod out;
+mod pages;
+mod relay;
+mod waking;
+
+use core::time::Duration;
+use std::collections::{BTreeSet, VecDeque};
+
+use motet_protocol::transport::{TransportEvent, TransportFeatures, TransportOp};
+use motet_protocol::{AwakeClock, ClientId, Fence, Instant, NodeId, Rng};
 
 pub use api::{
     Identity, NodeConfig, NodeEvent, NodeInput, NodeOutput, NodePacket, ToNodePacket, ToPagePacket,
 };
+pub(crate) use out::Out;
+
+use self::election::Query;
+use self::locks::{Locks, Purpose};
+use self::pages::Pages;
+use self::relay::Relay;
+use crate::coordinator::Coordinator;
+use crate::frame::Frame;
+use crate::owner::{Owner, OwnerLimits};
+use crate::replica::Replica;
+use crate::table::{Member, TransportStatus};
+
+/// First wait before a Hello is repeated; doubled up to [`HELLO_WAIT_MAX`].
+const HELLO_WAIT: Duration = Duration::from_millis(250);
+const HELLO_WAIT_MAX: Duration = Duration::from_secs(4);
+
+/// What a node is to the cluster at this moment.
+enum Role {
+    /// No coordinator is known.
+    Joining { hello_at: Instant, wait: Duration },
+    /// Somebody else governs.
+    Following,
+    /// Holds the coordinator lock and looks for its fence.
+    Electing,
+    /// Governs.
+    Governing(Box<Coordinator>),
+}
+
+/// A node core. See the crate's documentation for how to drive it.
+pub struct Node<P> {
+    me: NodeId,
+    tab: motet_protocol::TabId,
+    config: NodeConfig,
+    rng: Rng,
+    clock: AwakeClock,
+    out: Out<P>,
+    locks: Locks,
+    queries: VecDeque<Query>,
+    role: Role,
+    /// The highest fence ever seen: nothing lower is obeyed.
+    known: Fence,
+    coordinator: Option<NodeId>,
+    /// Last sign of life of the coordinator, and whether it was asked for one since.
+    heard: Instant,
+    pinged: bool,
+    /// Since when nobody governs.
+    orphaned: Option<Instant>,
+    /// Who held a node lock when this node was elected.
+    members_at_election: BTreeSet<NodeId>,
+    /// The last election took the lock from a holder that did not answer.
+    deposed: Option<NodeId>,
+    /// After a stall: when to ask again whether the routes stand.
+    revalidate_at: Option<Instant>,
+    order: u64,
+    replica: Replica,
+    pages: Pages,
+    owner: Owner<P>,
+    relay: Relay,
+    visible: bool,
+    transport: TransportStatus,
+    features: TransportFeatures,
+    reported_status: (bool, TransportStatus, bool),
+    want_added: BTreeSet<String>,
+    want_removed: BTreeSet<String>,
+    /// The page that waits for the node's end.
+    closing: Option<ClientId>,
+    leaving: bool,
+    bad_frames: u32,
+}
+
+impl<P: Clone> Node<P> {
+    /// A node that begins with [`NodeInput::Start`].
+    pub fn new(now: Instant, config: NodeConfig, identity: Identity, mut rng: Rng) -> Self {
+        let limits = OwnerLimits {
+            ring_messages: config.ring_messages,
+            ring_bytes: config.ring_bytes,
+            batch_window: config.batch_window,
+        };
+        let me = identity.node;
+        Self {
+            me,
+            tab: identity.tab,
+            owner: Owner::new(me, limits, rng.fork()),
+            rng,
+            clock: AwakeClock::new(now),
+            out: Out::new(me),
+            locks: Locks::default(),
+            queries: VecDeque::new(),
+            role: Role::Joining { hello_at: now, wait: HELLO_WAIT },
+            known: Fence::default(),
+            coordinator: None,
+            heard: now,
+            pinged: false,
+            orphaned: None,
+            members_at_election: BTreeSet::new(),
+            deposed: None,
+            revalidate_at: None,
+            order: 0,
+            replica: Replica::new(config.known_topics),
+            pages: Pages::default(),
+            relay: Relay::default(),
+            visible: identity.visible,
+            transport: TransportStatus::Idle,
+            features: TransportFeatures::default(),
+            reported_status: (identity.visible, TransportStatus::Idle, false),
+            want_added: BTreeSet::new(),
+            want_removed: BTreeSet::new(),
+            closing: None,
+            leaving: false,
+            bad_frames: 0,
+            config,
+        }
+    }
+
+    /// The node's id.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.me
+    }
+
+    /// The coordinator's fence while this node governs.
+    #[must_use]
+    pub fn governs(&self) -> Option<Fence> {
+        match &self.role {
+            Role::Governing(coordinator) => Some(coordinator.fence()),
+            _ => None,
+        }
+    }
+
+    /// Hands the node an input. `now` is the driver's monotonic clock.
+    pub fn handle(&mut self, now: Instant, input: NodeInput<P>) {
+        let due = self.next_timeout();
+        if let Some(stall) = self.clock.advance(now, due) {
+            self.woke(stall);
+        }
+        let now = self.clock.now();
+        match input {
+            NodeInput::Start => self.locks.request(Purpose::Life, false, self.me, &mut self.out),
+            NodeInput::Tick => {}
+            NodeInput::Announce(packet) | NodeInput::Inbox(packet) => self.packet(&packet, now),
+            NodeInput::Port { client, packet } => self.port(client, &packet, now),
+            NodeInput::PortGone { client } => self.page_gone(client),
+            NodeInput::Lock(event) => self.lock_event(event, now),
+            NodeInput::Transport(event) => self.transport_event(event),
+        }
+        self.settle(now);
+        self.tick(now);
+        self.settle(now);
+        self.owner.post_due(now, &mut self.out);
+        self.out.flush();
+    }
+
+    /// The next thing the driver should do; drain it after every input.
+    pub fn poll_output(&mut self) -> Option<NodeOutput<P>> {
+        self.out.poll()
+    }
+
+    /// When the node wants its next [`NodeInput::Tick`], on the driver's monotonic clock.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let governing = match &self.role {
+            Role::Governing(coordinator) => coordinator.next_timeout(),
+            _ => None,
+        };
+        let timers = [
+            governing,
+            self.membership_timeout(),
+            self.revalidate_at,
+            self.owner.next_timeout(),
+            self.relay.next_timeout(),
+        ];
+        timers.into_iter().flatten().min().map(|awake| self.clock.monotonic(awake))
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.membership_tick(now);
+        self.revalidate_tick(now);
+        self.relay_tick(now);
+        if let Role::Governing(coordinator) = &mut self.role
+            && self.revalidate_at.is_none()
+        {
+            coordinator.tick(now, &mut self.out);
+        }
+    }
+
+    /// Lets what this input caused take its course inside the node: what it says to itself, what
+    /// must reach the coordinator, and what the coordinator decides on it.
+    fn settle(&mut self, now: Instant) {
+        loop {
+            while let Some(packet) = self.out.take_local() {
+                self.packet(&packet, now);
+            }
+            self.tell_coordinator();
+            if let Role::Governing(coordinator) = &mut self.role
+                && self.revalidate_at.is_none()
+            {
+                coordinator.announce_changes(&mut self.out);
+            }
+            match self.out.take_local() {
+                Some(packet) => self.packet(&packet, now),
+                None => break,
+            }
+        }
+        self.hold_connection();
+        self.end_if_released();
+    }
+
+    /// Confirmations, wants and status, once somebody governs. Before that a report will say it.
+    fn tell_coordinator(&mut self) {
+        let confirmations = self.owner.take_confirmations();
+        let Some(coordinator) = self.coordinator else { return };
+        for (topic, fence, state) in confirmations {
+            self.out.send(coordinator, Frame::Confirm { topic, fence, state });
+        }
+        self.tell_wants(coordinator);
+        let (visible, transport, idempotent) =
+            (self.visible, self.transport, self.features.idempotency);
+        if self.reported_status != (visible, transport, idempotent) {
+            self.reported_status = (visible, transport, idempotent);
+            self.out.send(coordinator, Frame::Status { visible, transport, idempotent });
+        }
+    }
+
+    fn tell_wants(&mut self, coordinator: NodeId) {
+        let added: Vec<_> = core::mem::take(&mut self.want_added).into_iter().collect();
+        let removed: Vec<_> = core::mem::take(&mut self.want_removed).into_iter().collect();
+        if !added.is_empty() || !removed.is_empty() {
+            self.out.send(coordinator, Frame::Want { added, removed });
+        }
+    }
+
+    fn member(&self) -> Member {
+        Member {
+            node: self.me,
+            tab: self.tab,
+            order: self.order,
+            visible: self.visible,
+            transport: self.transport,
+            leaving: self.leaving,
+            idempotent: self.features.idempotency,
+        }
+    }
+
+    /// Opens or closes the server connection: it is there only while something needs it (B3).
+    fn hold_connection(&mut self) {
+        let wanted = self.owner.wants_connection() || self.relay.sends();
+        if wanted && self.transport == TransportStatus::Idle {
+            self.transport = TransportStatus::Connecting;
+            self.out.transport(TransportOp::Open);
+            self.pages_transport(None, false);
+        } else if !wanted && self.transport != TransportStatus::Idle {
+            self.transport = TransportStatus::Idle;
+            self.out.transport(TransportOp::Close);
+            self.pages_transport(None, false);
+        }
+    }
+
+    fn transport_event(&mut self, event: TransportEvent<P>) {
+        match event {
+            TransportEvent::Connecting => {
+                self.transport = TransportStatus::Connecting;
+                self.pages_transport(None, false);
+            }
+            TransportEvent::Connected(features) => {
+                self.transport = TransportStatus::Connected;
+                self.features = features;
+                self.pages_transport(None, false);
+            }
+            TransportEvent::Disconnected { error, terminal } => {
+                self.transport = TransportStatus::Errored;
+                self.owner.disconnected(&error, terminal, &mut self.out);
+                self.pages_transport(Some(error), terminal);
+            }
+            TransportEvent::Subscribed { topic, position, recovered, publications } => {
+                self.owner.subscribed(&topic, position, recovered, publications, &mut self.out);
+            }
+            TransportEvent::Unsubscribed { topic, error, terminal } => {
+                self.owner.unsubscribed(&topic, error, terminal, &mut self.out);
+            }
+            TransportEvent::Publication { topic, publication } => {
+                self.owner.publication(&topic, publication)
+            }
+            TransportEvent::Published { call, result } => self.published_here(call, result.err()),
+            TransportEvent::History { call, result } => {
+                self.owner.history(call, result, &mut self.out)
+            }
+            TransportEvent::TokenWanted { topic } => self.token_wanted(topic),
+        }
+    }
+
+    /// Says Closed to the page that waits once nothing is left to hand over.
+    fn end_if_released(&mut self) {
+        if !self.leaving || !self.owner.is_empty() || self.relay.sends() {
+            return;
+        }
+        if let Some(client) = self.closing.take() {
+            self.out.page(client, crate::frame::ToPage::Closed);
+        }
+    }
+}

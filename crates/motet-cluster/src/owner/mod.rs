@@ -1,1 +1,416 @@
+//! The topics a node owns: their server subscriptions, their live messages, and those who join.
 
+mod batch;
+mod catch_up;
+mod ring;
+mod topic;
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use motet_protocol::fault::planted;
+use motet_protocol::transport::{HistoryPage, Publication, TransportOp};
+use motet_protocol::{CallId, Error, Instant, NodeId, Position, Rng, RouteFence};
+
+use crate::frame::{Frame, JoinFrame, MessageHead, ReportedRoute};
+use crate::name::shard_of;
+use crate::node::Out;
+use crate::owner::batch::Batches;
+pub(crate) use crate::owner::batch::head_of;
+use crate::owner::catch_up::Fetch;
+use crate::owner::topic::{Owned, Phase};
+use crate::packet::Packet;
+use crate::table::{Route, RouteState};
+
+/// Joins that wait for one topic; more are refused (their pages ask again).
+const JOINS_MAX: usize = 1_000;
+
+/// What the owner part has to tell the coordinator: how far a route has come.
+pub(crate) type Confirmation = (String, RouteFence, RouteState);
+
+/// Sizes that bound what an owner keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnerLimits {
+    pub(crate) ring_messages: usize,
+    pub(crate) ring_bytes: usize,
+    pub(crate) batch_window: Duration,
+}
+
+/// The owner part of a node.
+pub(crate) struct Owner<P> {
+    me: NodeId,
+    limits: OwnerLimits,
+    rng: Rng,
+    topics: BTreeMap<String, Owned<P>>,
+    fetches: BTreeMap<CallId, Fetch>,
+    batches: Batches<P>,
+    confirmations: Vec<Confirmation>,
+    /// After a stall nothing is broadcast until the cluster has confirmed the routes.
+    paused: bool,
+}
+
+impl<P: Clone> Owner<P> {
+    pub(crate) fn new(me: NodeId, limits: OwnerLimits, rng: Rng) -> Self {
+        Self {
+            me,
+            limits,
+            rng,
+            topics: BTreeMap::new(),
+            fetches: BTreeMap::new(),
+            batches: Batches::new(me, limits.batch_window),
+            confirmations: Vec::new(),
+            paused: false,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.topics.is_empty()
+    }
+
+    pub(crate) fn owns(&self, topic: &str) -> bool {
+        self.topics.contains_key(topic)
+    }
+
+    /// Whether a server connection is wanted: a topic that only awaits its release needs none yet.
+    pub(crate) fn wants_connection(&self) -> bool {
+        self.topics.values().any(|owned| owned.phase != Phase::AwaitingRelease)
+    }
+
+    pub(crate) fn take_confirmations(&mut self) -> Vec<Confirmation> {
+        core::mem::take(&mut self.confirmations)
+    }
+
+    /// What a new coordinator must know. Topics being given away are reported too: their fence is
+    /// a floor, and the one they go to may be gone.
+    pub(crate) fn report(&self) -> Vec<ReportedRoute> {
+        let row = |(topic, owned): (&String, &Owned<P>)| ReportedRoute {
+            topic: topic.clone(),
+            owner: self.me,
+            fence: owned.fence,
+            state: Some(owned.route_state()),
+        };
+        self.topics.iter().map(row).collect()
+    }
+
+    /// Follows a decided route: takes the topic, keeps it, hands it over, or gives it up.
+    pub(crate) fn follow(&mut self, route: &Route, out: &mut Out<P>) {
+        if route.owner == self.me {
+            self.take(route, out);
+        } else if let Some(owned) = self.topics.get(&route.topic)
+            && (route.fence > owned.fence || planted("follow-older-route"))
+        {
+            if route.handoff_from == Some(self.me) && !planted("skip-released") {
+                self.hand_over(route, out);
+            } else {
+                self.give_up(&route.topic, out);
+            }
+        }
+    }
+
+    fn take(&mut self, route: &Route, out: &mut Out<P>) {
+        let topic = &route.topic;
+        let waits =
+            route.handoff_from.is_some_and(|from| from != self.me) && !planted("ignore-handoff");
+        if let Some(owned) = self.topics.get_mut(topic) {
+            if route.fence < owned.fence {
+                return;
+            }
+            let renewed = route.fence > owned.fence;
+            owned.fence = route.fence;
+            match owned.phase {
+                Phase::AwaitingRelease if !waits => self.subscribe(topic, None, out),
+                Phase::Failed(_) | Phase::Releasing { .. } if renewed => {
+                    self.subscribe(topic, None, out)
+                }
+                _ => self.confirm(topic),
+            }
+            return;
+        }
+        let owned = Owned::new(route.fence, shard_of(topic), self.limits);
+        self.topics.insert(topic.clone(), owned);
+        if waits {
+            self.confirm(topic);
+        } else {
+            self.subscribe(topic, None, out);
+        }
+    }
+
+    fn hand_over(&mut self, route: &Route, out: &mut Out<P>) {
+        let Some(owned) = self.topics.get_mut(&route.topic) else { return };
+        let asked = matches!(owned.phase, Phase::Releasing { .. });
+        let subscribed = owned.phase != Phase::AwaitingRelease;
+        owned.phase = Phase::Releasing { to: route.owner, fence: route.fence };
+        self.refuse_joins(&route.topic, out);
+        if !subscribed {
+            self.released_at_server(&route.topic, out);
+        } else if !asked {
+            out.transport(TransportOp::Unsubscribe { topic: route.topic.clone() });
+            if planted("release-before-unsubscribe") {
+                self.released_at_server(&route.topic, out);
+            }
+        }
+    }
+
+    /// The server subscription is gone: the new owner may begin.
+    fn released_at_server(&mut self, topic: &str, out: &mut Out<P>) {
+        let Some(owned) = self.topics.remove(topic) else { return };
+        let Phase::Releasing { to, fence } = owned.phase else { return };
+        out.send(
+            to,
+            Frame::Released { topic: topic.to_owned(), fence, position: owned.history_position() },
+        );
+    }
+
+    /// Gives a topic up at once: dropped, or decided away without a handoff.
+    pub(crate) fn give_up(&mut self, topic: &str, out: &mut Out<P>) {
+        self.refuse_joins(topic, out);
+        if let Some(owned) = self.topics.remove(topic)
+            && owned.phase != Phase::AwaitingRelease
+        {
+            out.transport(TransportOp::Unsubscribe { topic: topic.to_owned() });
+        }
+    }
+
+    /// Gives up every topic that the confirmed table does not leave to this node.
+    pub(crate) fn keep_only(&mut self, kept: impl Fn(&str) -> bool, out: &mut Out<P>) {
+        let lost: Vec<_> = self.topics.keys().filter(|topic| !kept(topic)).cloned().collect();
+        for topic in lost {
+            self.give_up(&topic, out);
+        }
+    }
+
+    /// The old owner has unsubscribed. Only the exact decision counts.
+    pub(crate) fn released(
+        &mut self,
+        topic: &str,
+        fence: RouteFence,
+        position: Option<Position>,
+        out: &mut Out<P>,
+    ) {
+        let exact = |owned: &Owned<P>| owned.fence == fence || planted("accept-any-release");
+        if self
+            .topics
+            .get(topic)
+            .is_some_and(|owned| owned.phase == Phase::AwaitingRelease && exact(owned))
+        {
+            self.subscribe(topic, position, out);
+        }
+    }
+
+    fn subscribe(&mut self, topic: &str, since: Option<Position>, out: &mut Out<P>) {
+        let Some(owned) = self.topics.get_mut(topic) else { return };
+        owned.phase = Phase::Subscribing;
+        let since = since.or_else(|| owned.recovery_start());
+        let topic = topic.to_owned();
+        self.confirm(&topic);
+        out.transport(TransportOp::Open);
+        out.transport(TransportOp::Subscribe { topic, since });
+    }
+
+    fn confirm(&mut self, topic: &str) {
+        if let Some(owned) = self.topics.get(topic) {
+            self.confirmations.push((topic.to_owned(), owned.fence, owned.route_state()));
+        }
+    }
+
+    /// The server subscription stands, for the first time or again.
+    pub(crate) fn subscribed(
+        &mut self,
+        topic: &str,
+        position: Option<Position>,
+        recovered: bool,
+        publications: Vec<Publication<P>>,
+        out: &mut Out<P>,
+    ) {
+        let Some(owned) = self.topics.get_mut(topic) else { return };
+        if matches!(owned.phase, Phase::Releasing { .. } | Phase::AwaitingRelease) {
+            return;
+        }
+        let fresh = owned.stand(position, recovered, publications);
+        if !self.paused {
+            for message in &fresh {
+                self.batches.message(owned.shard, topic, owned.fence, owned.epoch(), message);
+            }
+        }
+        self.confirm(topic);
+        self.post_head(topic);
+        self.ask_for_ring(topic, out);
+        self.serve(topic, out);
+    }
+
+    fn post_head(&mut self, topic: &str) {
+        if let Some(owned) = self.topics.get(topic)
+            && owned.phase == Phase::Live
+            && !self.paused
+            && let Some(position) = owned.position()
+        {
+            let (fence, history) = (owned.fence, owned.history);
+            let frame = Frame::Head { topic: topic.to_owned(), fence, position, history };
+            self.batches.frame(owned.shard, frame);
+        }
+    }
+
+    /// Without server history, what pages kept of earlier owners' messages serves late joiners.
+    fn ask_for_ring(&mut self, topic: &str, out: &mut Out<P>) {
+        if let Some(owned) = self.topics.get(topic)
+            && !owned.history
+            && owned.ring.len() == 0
+            && let Some(waiting) =
+                owned.joins.iter().find(|waiting| waiting.join.position.is_some())
+        {
+            out.send(
+                waiting.node,
+                Frame::RingWanted { topic: topic.to_owned(), fence: owned.fence },
+            );
+        }
+    }
+
+    /// What a page kept arrives: it takes the offsets below the first live one.
+    pub(crate) fn ring_arrived(
+        &mut self,
+        topic: &str,
+        fence: RouteFence,
+        messages: &[MessageHead],
+        packet: &Packet<Frame, P>,
+    ) {
+        if let Some(owned) = self.topics.get_mut(topic)
+            && owned.fence == fence
+        {
+            owned.seed_ring(messages, packet);
+        }
+    }
+
+    /// A live message from the server.
+    pub(crate) fn publication(&mut self, topic: &str, publication: Publication<P>) {
+        let Some(owned) = self.topics.get_mut(topic) else { return };
+        if let Some(message) = owned.append(publication)
+            && !self.paused
+        {
+            self.batches.message(owned.shard, topic, owned.fence, owned.epoch(), &message);
+        }
+    }
+
+    /// The server subscription is gone, asked for or not.
+    pub(crate) fn unsubscribed(
+        &mut self,
+        topic: &str,
+        error: Option<Error>,
+        terminal: bool,
+        out: &mut Out<P>,
+    ) {
+        let Some(owned) = self.topics.get_mut(topic) else { return };
+        match (&owned.phase, error) {
+            (Phase::Releasing { .. }, _) => self.released_at_server(topic, out),
+            (Phase::AwaitingRelease, _) | (_, None) => {}
+            (_, Some(error)) => {
+                owned.phase = if terminal { Phase::Failed(error) } else { Phase::Subscribing };
+                self.confirm(topic);
+            }
+        }
+    }
+
+    /// The connection is lost; the transport subscribes again by itself unless it is for good.
+    pub(crate) fn disconnected(&mut self, error: &Error, terminal: bool, out: &mut Out<P>) {
+        let topics: Vec<_> = self.topics.keys().cloned().collect();
+        for topic in topics {
+            let Some(owned) = self.topics.get_mut(&topic) else { continue };
+            match owned.phase {
+                Phase::Releasing { .. } => self.released_at_server(&topic, out),
+                Phase::AwaitingRelease | Phase::Failed(_) => {}
+                Phase::Subscribing | Phase::Live => {
+                    owned.phase =
+                        if terminal { Phase::Failed(error.clone()) } else { Phase::Subscribing };
+                    self.confirm(&topic);
+                }
+            }
+        }
+    }
+
+    /// A page asks for its place.
+    pub(crate) fn join(&mut self, node: NodeId, join: JoinFrame, out: &mut Out<P>) {
+        let topic = join.topic.clone();
+        let refused = match self.topics.get_mut(&topic) {
+            Some(owned) if !matches!(owned.phase, Phase::Releasing { .. }) => {
+                !owned.enqueue(node, &join, JOINS_MAX)
+            }
+            _ => true,
+        };
+        if refused {
+            out.send(node, Frame::NotOwner { topic, client: join.client, call: join.call });
+        } else {
+            self.serve(&topic, out);
+        }
+    }
+
+    fn refuse_joins(&mut self, topic: &str, out: &mut Out<P>) {
+        let Some(owned) = self.topics.get_mut(topic) else { return };
+        for waiting in core::mem::take(&mut owned.joins) {
+            let (client, call) = (waiting.join.client, waiting.join.call);
+            out.send(waiting.node, Frame::NotOwner { topic: topic.to_owned(), client, call });
+        }
+    }
+
+    /// Answers who can be answered and fetches for the others.
+    fn serve(&mut self, topic: &str, out: &mut Out<P>) {
+        let Some(owned) = self.topics.get_mut(topic) else { return };
+        if self.paused || owned.phase != Phase::Live {
+            return;
+        }
+        owned.answer_from_ring(topic, out);
+        if owned.fetch.is_none()
+            && let Some((fetch, request)) = owned.next_fetch(topic, &mut self.rng)
+        {
+            owned.fetch = Some(request.call);
+            self.fetches.insert(request.call, fetch);
+            out.transport(TransportOp::History(request));
+        }
+    }
+
+    /// A page of history, or why there is none.
+    pub(crate) fn history(
+        &mut self,
+        call: CallId,
+        result: Result<HistoryPage<P>, Error>,
+        out: &mut Out<P>,
+    ) {
+        let Some(fetch) = self.fetches.remove(&call) else { return };
+        let topic = fetch.topic.clone();
+        let Some(owned) = self.topics.get_mut(&topic) else { return };
+        if owned.fetch != Some(call) {
+            return;
+        }
+        owned.fetch = None;
+        owned.fetched(&fetch, result, out);
+        self.serve(&topic, out);
+    }
+
+    /// After a stall: broadcast nothing more, not even what is waiting.
+    pub(crate) fn pause(&mut self) {
+        if !planted("broadcast-while-revalidating") {
+            self.paused = true;
+            self.batches.discard();
+        }
+    }
+
+    /// The routes stand: say where the topics are, so that pages that missed something ask.
+    pub(crate) fn resume(&mut self, out: &mut Out<P>) {
+        if !core::mem::take(&mut self.paused) {
+            return;
+        }
+        let topics: Vec<_> = self.topics.keys().cloned().collect();
+        for topic in topics {
+            self.post_head(&topic);
+            self.serve(&topic, out);
+        }
+    }
+
+    pub(crate) fn post_due(&mut self, now: Instant, out: &mut Out<P>) {
+        while let Some((shard, packet)) = self.batches.due(now) {
+            out.data(shard, packet);
+        }
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.batches.next_timeout()
+    }
+}

@@ -1,0 +1,390 @@
+//! The coordinator's routes: every decision about a topic is made here.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+use motet_protocol::fault::planted;
+use motet_protocol::{Generation, Instant, NodeId, RouteFence};
+
+use super::choice::{Candidate, choose, rank};
+use super::{COUNTS_WAIT, Coordinator};
+use crate::frame::ReportedRoute;
+use crate::node::{NodeEvent, Out};
+use crate::table::{Route, RouteState};
+
+/// An assignment that is not confirmed is announced again after this time...
+const CONFIRM_WAIT: Duration = Duration::from_millis(500);
+/// ... so often, and then given to another node.
+const CONFIRM_TRIES: u32 = 3;
+/// A handoff that does not end is cut short: the new owner proceeds.
+const HANDOFF_WAIT: Duration = Duration::from_secs(5);
+/// Topics without a route whose last generation is remembered.
+const FLOORS_MAX: usize = 10_000;
+
+/// One route as the coordinator sees it.
+pub(super) struct RouteEntry {
+    pub(super) route: Route,
+    pub(super) subscribers: BTreeSet<NodeId>,
+    pub(super) count_changed: bool,
+    /// When the next step is overdue: the confirmation, or the end of a handoff.
+    due: Option<Instant>,
+    tries: u32,
+}
+
+impl RouteEntry {
+    pub(super) fn row(&self) -> Route {
+        Route { subscribers: self.subscribers.len() as u32, ..self.route.clone() }
+    }
+}
+
+impl Coordinator {
+    /// Topics that one node wants, or wants no more.
+    pub(crate) fn want<P: Clone>(
+        &mut self,
+        node: NodeId,
+        added: Vec<String>,
+        removed: Vec<String>,
+        now: Instant,
+        out: &mut Out<P>,
+    ) {
+        for topic in removed {
+            self.unsubscribe(&topic, node, now);
+        }
+        for topic in added {
+            self.subscribe(topic, node, now, out);
+        }
+    }
+
+    /// Makes what a node reports to want exactly what it is a subscriber of.
+    pub(super) fn set_wanted<P: Clone>(
+        &mut self,
+        node: NodeId,
+        wanted: Vec<String>,
+        now: Instant,
+        out: &mut Out<P>,
+    ) {
+        let wanted: BTreeSet<_> = wanted.into_iter().collect();
+        let had = self.routes.iter().filter(|(_, entry)| entry.subscribers.contains(&node));
+        let removed: Vec<_> =
+            had.map(|(topic, _)| topic).filter(|t| !wanted.contains(*t)).cloned().collect();
+        let added = wanted.into_iter().filter(|topic| {
+            self.routes.get(topic).is_none_or(|entry| !entry.subscribers.contains(&node))
+        });
+        let added = added.collect();
+        self.want(node, added, removed, now, out);
+    }
+
+    fn subscribe<P: Clone>(&mut self, topic: String, node: NodeId, now: Instant, out: &mut Out<P>) {
+        if !self.routes.contains_key(&topic) {
+            let entry = RouteEntry {
+                route: self.undecided(&topic),
+                subscribers: BTreeSet::new(),
+                count_changed: false,
+                due: None,
+                tries: 0,
+            };
+            self.routes.insert(topic.clone(), entry);
+        }
+        self.dropped_routes.remove(&topic);
+        let entry = self.routes.get_mut(&topic).expect("inserted above");
+        entry.subscribers.insert(node);
+        entry.count_changed = true;
+        self.counts_at.get_or_insert(now + COUNTS_WAIT);
+        let undecided =
+            entry.route.fence.fence != self.fence && !self.members.contains_key(&entry.route.owner);
+        let failed = matches!(entry.route.state, RouteState::Failed(_));
+        if self.rebuild_until.is_none() && (undecided || failed) {
+            let keep = failed.then_some(entry.route.owner);
+            self.decide(&topic, keep, None, now, out);
+        }
+    }
+
+    /// A route that nobody has decided: no member is its owner, so the next decision replaces it.
+    fn undecided(&self, topic: &str) -> Route {
+        let generation = self.floors.get(topic).copied().unwrap_or(Generation::NONE);
+        Route {
+            topic: topic.to_owned(),
+            owner: NodeId::from_bits(0),
+            fence: RouteFence { fence: motet_protocol::Fence::default(), generation },
+            handoff_from: None,
+            state: RouteState::Assigned,
+            subscribers: 0,
+        }
+    }
+
+    fn unsubscribe(&mut self, topic: &str, node: NodeId, now: Instant) {
+        let Some(entry) = self.routes.get_mut(topic) else { return };
+        entry.subscribers.remove(&node);
+        entry.count_changed = true;
+        self.counts_at.get_or_insert(now + COUNTS_WAIT);
+        if entry.subscribers.is_empty() && self.rebuild_until.is_none() {
+            self.drop_route(topic);
+        }
+    }
+
+    fn drop_route(&mut self, topic: &str) {
+        let Some(entry) = self.routes.remove(topic) else { return };
+        while self.floors.len() >= FLOORS_MAX {
+            self.floors.pop_first();
+        }
+        self.floors.insert(topic.to_owned(), entry.route.fence.generation);
+        self.changed_routes.remove(topic);
+        self.dropped_routes.insert(topic.to_owned());
+    }
+
+    pub(super) fn forget_subscriber(&mut self, node: NodeId) {
+        let mut empty = Vec::new();
+        for (topic, entry) in &mut self.routes {
+            if entry.subscribers.remove(&node) {
+                entry.count_changed = true;
+                if entry.subscribers.is_empty() {
+                    empty.push(topic.clone());
+                }
+            }
+        }
+        if self.rebuild_until.is_none() {
+            empty.iter().for_each(|topic| self.drop_route(topic));
+        }
+    }
+
+    /// Generations that others have seen must be exceeded, and owners they know may be standing.
+    pub(super) fn take_floors(&mut self, seen: &[ReportedRoute]) {
+        for report in seen {
+            let generation = report.fence.generation;
+            let floor = self.floors.entry(report.topic.clone()).or_insert(generation);
+            *floor = (*floor).max(generation);
+            let seen_route = || self.undecided_as(report);
+            if self.rebuild_until.is_some()
+                && self
+                    .routes
+                    .get(&report.topic)
+                    .is_none_or(|entry| entry.route.fence < report.fence)
+            {
+                let route = seen_route();
+                self.adopt(route);
+            }
+        }
+        while self.floors.len() > FLOORS_MAX {
+            self.floors.pop_first();
+        }
+    }
+
+    fn undecided_as(&self, report: &ReportedRoute) -> Route {
+        Route {
+            topic: report.topic.clone(),
+            owner: report.owner,
+            fence: report.fence,
+            handoff_from: None,
+            state: report.state.clone().unwrap_or(RouteState::Assigned),
+            subscribers: 0,
+        }
+    }
+
+    fn adopt(&mut self, route: Route) {
+        let topic = route.topic.clone();
+        let entry = RouteEntry {
+            route,
+            subscribers: BTreeSet::new(),
+            count_changed: false,
+            due: None,
+            tries: 0,
+        };
+        match self.routes.get_mut(&topic) {
+            Some(known) => known.route = entry.route,
+            None => {
+                self.routes.insert(topic, entry);
+            }
+        }
+    }
+
+    /// Routes that a node says it owns stand, unless a later decision is known.
+    pub(super) fn take_owned(&mut self, node: NodeId, owned: Vec<ReportedRoute>, now: Instant) {
+        for report in owned {
+            let stands = match self.routes.get(&report.topic) {
+                None => self.rebuild_until.is_some(),
+                Some(entry) if self.rebuild_until.is_some() => entry.route.fence <= report.fence,
+                Some(entry) => entry.route.fence == report.fence && entry.route.owner == node,
+            };
+            if stands {
+                let mut route = self.undecided_as(&report);
+                route.owner = node;
+                let confirmed = route.state != RouteState::Assigned;
+                let topic = route.topic.clone();
+                self.adopt(route);
+                if let Some(entry) = self.routes.get_mut(&topic) {
+                    entry.due = (!confirmed).then_some(now + CONFIRM_WAIT);
+                }
+                self.changed_routes.insert(topic);
+            }
+        }
+    }
+
+    /// After the reports: what is owned stands, what is wanted gets an owner, the rest is dropped.
+    pub(super) fn settle_routes<P: Clone>(&mut self, now: Instant, out: &mut Out<P>) {
+        self.register_new();
+        let topics: Vec<_> = self.routes.keys().cloned().collect();
+        for topic in topics {
+            let entry = &self.routes[&topic];
+            if entry.subscribers.is_empty() {
+                self.drop_route(&topic);
+            } else if !self.may_own(entry.route.owner) {
+                let from = self.hands_over(entry.route.owner);
+                self.decide(&topic, None, from, now, out);
+            }
+        }
+    }
+
+    /// Topics that no member could take before may have found one.
+    pub(super) fn decide_orphans<P: Clone>(&mut self, now: Instant, out: &mut Out<P>) {
+        let orphaned =
+            self.routes.iter().filter(|(_, entry)| !self.members.contains_key(&entry.route.owner));
+        let topics: Vec<_> = orphaned.map(|(topic, _)| topic.clone()).collect();
+        for topic in topics {
+            self.decide(&topic, None, None, now, out);
+        }
+    }
+
+    fn may_own(&self, node: NodeId) -> bool {
+        let fit = |entry: &super::MemberEntry| {
+            !entry.suspect && entry.row.as_ref().is_none_or(|row| !row.leaving)
+        };
+        self.members.get(&node).is_some_and(fit)
+    }
+
+    /// The node itself when it lives and only leaves: then it releases the topic first.
+    fn hands_over(&self, node: NodeId) -> Option<NodeId> {
+        let graceful = |entry: &super::MemberEntry| {
+            !entry.suspect && entry.row.as_ref().is_some_and(|row| row.leaving)
+        };
+        self.members.get(&node).is_some_and(graceful).then_some(node)
+    }
+
+    /// Gives a topic an owner under the next generation: `keep` if it may, else the best candidate.
+    fn decide<P: Clone>(
+        &mut self,
+        topic: &str,
+        keep: Option<NodeId>,
+        handoff_from: Option<NodeId>,
+        now: Instant,
+        out: &mut Out<P>,
+    ) {
+        let kept = keep.filter(|node| self.may_own(*node));
+        let ranked = rank(self.candidates(), self.active_max);
+        let Some(owner) = kept.or_else(|| choose(&ranked)) else { return };
+        let floor = self.floors.remove(topic).unwrap_or(Generation::NONE);
+        let Some(entry) = self.routes.get_mut(topic) else { return };
+        let generation = entry.route.fence.generation.max(floor).next();
+        let fence = if planted("reuse-generation") {
+            entry.route.fence
+        } else {
+            RouteFence { fence: self.fence, generation }
+        };
+        entry.route =
+            Route { owner, fence, handoff_from, state: RouteState::Assigned, ..entry.row() };
+        entry.tries = 0;
+        entry.due = Some(now + CONFIRM_WAIT);
+        self.changed_routes.insert(topic.to_owned());
+        let candidates = ranked.iter().map(|c| (c.member.node, c.load)).collect();
+        out.event(NodeEvent::Chose { topic: topic.to_owned(), owner, generation, candidates });
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        let mut loads: BTreeMap<NodeId, u32> = BTreeMap::new();
+        for entry in self.routes.values() {
+            *loads.entry(entry.route.owner).or_default() += 1;
+        }
+        let fit = self.members.iter().filter(|(node, _)| self.may_own(**node));
+        let candidate = |(node, entry): (&NodeId, &super::MemberEntry)| {
+            Some(Candidate {
+                member: entry.row.clone()?,
+                load: loads.get(node).copied().unwrap_or(0),
+            })
+        };
+        fit.filter_map(candidate).collect()
+    }
+
+    /// Moves everything a node owns, and lets new owners proceed that waited for it.
+    pub(super) fn move_topics_of<P: Clone>(
+        &mut self,
+        node: NodeId,
+        now: Instant,
+        out: &mut Out<P>,
+    ) {
+        let from = self.hands_over(node);
+        let topics: Vec<_> = self.routes.keys().cloned().collect();
+        for topic in topics {
+            let route = &self.routes[&topic].route;
+            if route.owner == node {
+                // Who awaits the release of an earlier owner has nothing to release itself.
+                let from = if route.handoff_from.is_some() { route.handoff_from } else { from };
+                let from =
+                    from.filter(|from| self.members.get(from).is_some_and(|entry| !entry.suspect));
+                self.decide(&topic, None, from, now, out);
+            } else if route.handoff_from == Some(node)
+                && from.is_none()
+                && !planted("never-proceed")
+            {
+                self.proceed(&topic, now);
+            }
+        }
+    }
+
+    fn proceed(&mut self, topic: &str, now: Instant) {
+        if let Some(entry) = self.routes.get_mut(topic) {
+            entry.route.handoff_from = None;
+            entry.due = Some(now + CONFIRM_WAIT);
+            entry.tries = 0;
+            self.changed_routes.insert(topic.to_owned());
+        }
+    }
+
+    /// How far the owner has come.
+    pub(crate) fn confirm(
+        &mut self,
+        node: NodeId,
+        topic: &str,
+        fence: RouteFence,
+        state: RouteState,
+        now: Instant,
+    ) {
+        let Some(entry) = self.routes.get_mut(topic) else { return };
+        if entry.route.owner != node || entry.route.fence != fence {
+            return;
+        }
+        let subscribed = state == RouteState::Subscribed;
+        if subscribed {
+            entry.route.handoff_from = None;
+        }
+        entry.due = entry.route.handoff_from.is_some().then_some(now + HANDOFF_WAIT);
+        if entry.route.state != state {
+            entry.route.state = state;
+            self.changed_routes.insert(topic.to_owned());
+        }
+    }
+
+    pub(super) fn resend_assignments<P: Clone>(&mut self, now: Instant, out: &mut Out<P>) {
+        let overdue =
+            self.routes.iter().filter(|(_, entry)| entry.due.is_some_and(|due| due <= now));
+        let topics: Vec<_> = overdue.map(|(topic, _)| topic.clone()).collect();
+        for topic in topics {
+            let Some(entry) = self.routes.get_mut(&topic) else { continue };
+            if entry.route.handoff_from.is_some() && entry.route.state != RouteState::Assigned {
+                self.proceed(&topic, now);
+            } else if entry.tries < CONFIRM_TRIES {
+                entry.tries += 1;
+                entry.due = Some(now + CONFIRM_WAIT);
+                self.changed_routes.insert(topic);
+            } else {
+                let silent = entry.route.owner;
+                if let Some(member) = self.members.get_mut(&silent).filter(|_| silent != self.me) {
+                    member.suspect = true;
+                }
+                self.decide(&topic, None, None, now, out);
+            }
+        }
+    }
+
+    pub(super) fn routes_timeout(&self) -> Option<Instant> {
+        self.routes.values().filter_map(|entry| entry.due).min()
+    }
+}

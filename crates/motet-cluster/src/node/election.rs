@@ -1,0 +1,223 @@
+//! Becoming coordinator, proving to be it, and ceasing to be it.
+
+use motet_protocol::fault::planted;
+use motet_protocol::{Fence, Instant, NodeId};
+
+use super::locks::Purpose;
+use super::{HELLO_WAIT, Node, NodeEvent, Role};
+use crate::coordinator::Coordinator;
+use crate::lock::{HeldLock, LockEvent, LockOp, LockRequest};
+use crate::name::LockName;
+
+/// Why the list of held locks was asked for; answers come in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Query {
+    /// To find the fence to govern under.
+    Elect,
+    /// To prove, after a stall or a doubt, that the coordinator lock is still ours; with the fence
+    /// that must be exceeded if it is.
+    Prove(Option<Fence>),
+}
+
+impl<P: Clone> Node<P> {
+    pub(super) fn lock_event(&mut self, event: LockEvent, now: Instant) {
+        match event {
+            LockEvent::Granted { request } => {
+                if let Some(purpose) = self.locks.purpose(request) {
+                    self.granted(request, purpose, now);
+                }
+            }
+            LockEvent::Refused { request } => {
+                if let Some(Purpose::Term(fence)) = self.locks.purpose(request) {
+                    self.locks.forget(request);
+                    self.claim_term(Fence { epoch: fence.epoch + 1, ..fence });
+                }
+            }
+            LockEvent::Lost { request } => {
+                let lost = self.locks.purpose(request);
+                self.locks.forget(request);
+                if let Some(purpose) = lost {
+                    self.lost(purpose, now);
+                }
+            }
+            LockEvent::Snapshot { held } => match self.queries.pop_front() {
+                Some(Query::Elect) => self.elect(&held),
+                Some(Query::Prove(above)) => self.prove(&held, above, now),
+                None => self.bad_frame(),
+            },
+        }
+    }
+
+    fn granted(&mut self, request: LockRequest, purpose: Purpose, now: Instant) {
+        match purpose {
+            Purpose::Life => self.enter(now),
+            Purpose::Office if self.leaving => {
+                self.locks.release(|p| p == Purpose::Office, &mut self.out)
+            }
+            Purpose::Office => {
+                self.role = Role::Electing;
+                self.query(Query::Elect);
+            }
+            Purpose::Term(fence) => self.govern(fence, now),
+            Purpose::TermEnd(fence) => {
+                self.end_request(request);
+                self.term_ended(fence, now);
+            }
+            Purpose::Known(fence) => {
+                // The newer trace is left: the older ones may go.
+                self.locks
+                    .release(|p| matches!(p, Purpose::Known(old) if old < fence), &mut self.out);
+            }
+            Purpose::Death(node) => {
+                self.end_request(request);
+                self.member_died(node, now);
+            }
+            Purpose::PageEnd(client) => {
+                self.end_request(request);
+                self.page_gone(client);
+            }
+        }
+    }
+
+    fn end_request(&mut self, request: LockRequest) {
+        self.locks.forget(request);
+        self.out.lock(LockOp::Release { request });
+    }
+
+    fn member_died(&mut self, node: NodeId, now: Instant) {
+        if let Role::Governing(coordinator) = &mut self.role
+            && !planted("ignore-death")
+        {
+            coordinator.gone(node, now, &mut self.out);
+        }
+    }
+
+    /// A lock was taken away: somebody stole it, or the lock manager started anew.
+    fn lost(&mut self, purpose: Purpose, now: Instant) {
+        match purpose {
+            Purpose::Office | Purpose::Term(_) => {
+                if !planted("keep-governing-without-lock") {
+                    self.step_down(now);
+                }
+                self.queue_for_office();
+            }
+            Purpose::Life
+            | Purpose::Known(_)
+            | Purpose::Death(_)
+            | Purpose::TermEnd(_)
+            | Purpose::PageEnd(_) => {
+                self.locks.request(purpose, false, self.me, &mut self.out);
+            }
+        }
+    }
+
+    pub(super) fn query(&mut self, query: Query) {
+        self.queries.push_back(query);
+        self.out.lock(LockOp::Query);
+    }
+
+    pub(super) fn queue_for_office(&mut self) {
+        if !self.leaving && !self.locks.has(Purpose::Office) {
+            self.locks.request(Purpose::Office, false, self.me, &mut self.out);
+        }
+    }
+
+    /// Takes the office from a holder that does not answer.
+    pub(super) fn steal_office(&mut self) {
+        self.deposed = self.coordinator;
+        self.locks.release(|purpose| purpose == Purpose::Office, &mut self.out);
+        self.locks.request(Purpose::Office, true, self.me, &mut self.out);
+    }
+
+    fn elect(&mut self, held: &[HeldLock]) {
+        if !matches!(self.role, Role::Electing) {
+            return;
+        }
+        let fences = held.iter().filter_map(|lock| match lock.name {
+            LockName::Known(fence) | LockName::Term(fence) => Some(fence),
+            _ => None,
+        });
+        let highest = fences.chain([self.known]).max().unwrap_or_default();
+        let incarnation =
+            if highest.incarnation == 0 { self.rng.u64().max(1) } else { highest.incarnation };
+        let epoch = if planted("repeat-epoch") { highest.epoch.max(1) } else { highest.epoch + 1 };
+        self.members_at_election = members_of(held);
+        self.claim_term(Fence { incarnation, epoch });
+    }
+
+    fn claim_term(&mut self, fence: Fence) {
+        if matches!(self.role, Role::Electing) {
+            self.locks.request(Purpose::Term(fence), false, self.me, &mut self.out);
+        }
+    }
+
+    fn govern(&mut self, fence: Fence, now: Instant) {
+        if !matches!(self.role, Role::Electing) {
+            self.locks.release(|purpose| purpose == Purpose::Term(fence), &mut self.out);
+            return;
+        }
+        let mut members = core::mem::take(&mut self.members_at_election);
+        members.insert(self.me);
+        let me = self.me;
+        members.iter().filter(|node| **node != me).for_each(|node| self.watch_death(*node));
+        self.locks.release(|p| matches!(p, Purpose::Term(old) if old != fence), &mut self.out);
+        let deposed = self.deposed.take().filter(|node| *node != self.me);
+        self.known = fence;
+        self.orphaned = None;
+        self.out.event(NodeEvent::Elected(fence));
+        let active_max = self.config.max_active_nodes;
+        let coordinator =
+            Coordinator::new(self.me, fence, active_max, now, members, deposed, &mut self.out);
+        self.role = Role::Governing(Box::new(coordinator));
+        self.recognise(self.me, fence, now);
+    }
+
+    pub(super) fn watch_death(&mut self, node: NodeId) {
+        if !self.locks.has(Purpose::Death(node)) {
+            self.locks.request(Purpose::Death(node), false, self.me, &mut self.out);
+        }
+    }
+
+    /// Whether the coordinator lock is ours is in the list: its holder is the holder of our life.
+    fn prove(&mut self, held: &[HeldLock], above: Option<Fence>, now: Instant) {
+        let Role::Governing(coordinator) = &self.role else { return };
+        let holder = |wanted: LockName| {
+            held.iter().find(|lock| lock.name == wanted).map(|lock| &lock.holder)
+        };
+        let ours = holder(LockName::Node(self.me));
+        if ours.is_none() || holder(LockName::Coordinator) != ours {
+            self.step_down(now);
+            return;
+        }
+        if let Some(above) = above.filter(|above| *above >= coordinator.fence()) {
+            self.role = Role::Electing;
+            self.known = self.known.max(above);
+            self.elect(held);
+        }
+        self.revalidated();
+    }
+
+    /// Governs no more; who does will be heard.
+    pub(super) fn step_down(&mut self, now: Instant) {
+        if !matches!(self.role, Role::Governing(_) | Role::Electing) {
+            return;
+        }
+        self.locks.release(
+            |p| matches!(p, Purpose::Office | Purpose::Term(_) | Purpose::Death(_)),
+            &mut self.out,
+        );
+        self.out.event(NodeEvent::SteppedDown);
+        self.coordinator = None;
+        self.pages_coordinator();
+        self.role = Role::Joining { hello_at: now, wait: HELLO_WAIT };
+        self.queue_for_office();
+    }
+}
+
+fn members_of(held: &[HeldLock]) -> std::collections::BTreeSet<NodeId> {
+    let member = |lock: &HeldLock| match lock.name {
+        LockName::Node(node) => Some(node),
+        _ => None,
+    };
+    held.iter().filter_map(member).collect()
+}

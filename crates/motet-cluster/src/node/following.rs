@@ -1,0 +1,155 @@
+//! Finding the coordinator, following it, and noticing when it is gone or frozen.
+
+use core::time::Duration;
+
+use motet_protocol::fault::planted;
+use motet_protocol::{Fence, Instant, NodeId};
+
+use super::locks::Purpose;
+use super::{HELLO_WAIT_MAX, Node, NodeEvent, Role};
+use crate::frame::{CAPABILITIES, Frame, ReportedRoute};
+
+/// A coordinator silent for this long is asked for a sign of life.
+const SILENCE_PING: Duration = Duration::from_millis(3_100);
+/// Silent for this long it is frozen: one beat interval and its grace.
+const SILENCE_STEAL: Duration = Duration::from_millis(3_700);
+/// Nobody took over in this time although the term has ended: whoever got the lock is frozen.
+const ORPHAN_STEAL: Duration = Duration::from_millis(750);
+/// Nodes steal one after the other, by rank, so that one suffices.
+const RANK_STEP: Duration = Duration::from_millis(100);
+/// A late rank does not wait longer than this.
+const RANK_MAX: u32 = 10;
+
+impl<P: Clone> Node<P> {
+    /// The node's own lock is held: it is a member now.
+    pub(super) fn enter(&mut self, now: Instant) {
+        self.queue_for_office();
+        self.say_hello(now);
+    }
+
+    fn say_hello(&mut self, now: Instant) {
+        if let Role::Joining { hello_at, wait } = &mut self.role {
+            *hello_at = now + *wait;
+            *wait = (*wait * 2).min(HELLO_WAIT_MAX);
+            let build = self.config.build.clone();
+            self.out.announce(Frame::Hello { capabilities: CAPABILITIES, build });
+        }
+    }
+
+    /// Obeys the coordinator `from` from now on, and reports to it.
+    pub(super) fn follow(&mut self, from: NodeId, fence: Fence, now: Instant) {
+        if from != self.me {
+            self.step_down(now);
+            self.role = Role::Following;
+        }
+        self.recognise(from, fence, now);
+        self.queue_for_office();
+        self.out.event(NodeEvent::Following(from, fence));
+    }
+
+    /// Notes who governs, leaves the trace of its fence, and waits for the end of its term.
+    pub(super) fn recognise(&mut self, from: NodeId, fence: Fence, now: Instant) {
+        self.known = fence;
+        self.coordinator = Some(from);
+        self.orphaned = None;
+        self.heard_from_coordinator(now);
+        self.locks.release(|p| matches!(p, Purpose::TermEnd(old) if old != fence), &mut self.out);
+        for purpose in [Purpose::Known(fence), Purpose::TermEnd(fence)] {
+            let own_term = from == self.me && purpose == Purpose::TermEnd(fence);
+            if !own_term && !self.locks.has(purpose) {
+                self.locks.request(purpose, false, self.me, &mut self.out);
+            }
+        }
+        self.pages_coordinator();
+    }
+
+    pub(super) fn heard_from_coordinator(&mut self, now: Instant) {
+        self.heard = now;
+        self.pinged = false;
+    }
+
+    /// Everything the coordinator must know of this node.
+    pub(super) fn report(&mut self, to: NodeId, fence: Fence) {
+        self.want_added.clear();
+        self.want_removed.clear();
+        self.reported_status = (self.visible, self.transport, self.features.idempotency);
+        let others = self.replica.routes().values().filter(|route| !self.owner.owns(&route.topic));
+        let seen = others.map(|route| ReportedRoute {
+            topic: route.topic.clone(),
+            owner: route.owner,
+            fence: route.fence,
+            state: None,
+        });
+        let frame = Frame::Report {
+            fence,
+            known: self.known,
+            member: self.member(),
+            owned: if planted("report-owns-nothing") { Vec::new() } else { self.owner.report() },
+            wanted: self.pages.wanted(),
+            seen: seen.collect(),
+            capabilities: CAPABILITIES,
+            build: self.config.build.clone(),
+        };
+        self.out.send(to, frame);
+    }
+
+    /// The coordinator's term lock fell free: it is gone, and the next in the queue takes over.
+    pub(super) fn term_ended(&mut self, fence: Fence, now: Instant) {
+        if fence == self.known && matches!(self.role, Role::Following) {
+            self.orphaned = Some(now);
+            self.coordinator = None;
+            self.pages_coordinator();
+        }
+    }
+
+    fn rank(&self) -> Duration {
+        RANK_STEP * self.replica.rank(self.me, self.coordinator).min(RANK_MAX)
+    }
+
+    fn steal_at(&self) -> Option<Instant> {
+        if self.leaving || !matches!(self.role, Role::Following) {
+            return None;
+        }
+        let wait = match self.orphaned {
+            Some(since) => since + ORPHAN_STEAL,
+            None => self.heard + SILENCE_STEAL,
+        };
+        Some(wait + self.rank())
+    }
+
+    fn ping_at(&self) -> Option<Instant> {
+        let following = matches!(self.role, Role::Following) && self.orphaned.is_none();
+        (following && !self.pinged).then(|| self.heard + SILENCE_PING)
+    }
+
+    pub(super) fn membership_tick(&mut self, now: Instant) {
+        if let Role::Joining { hello_at, .. } = self.role
+            && hello_at <= now
+            && self.locks.has(Purpose::Life)
+        {
+            self.say_hello(now);
+        }
+        if self.ping_at().is_some_and(|at| at <= now)
+            && let Some(coordinator) = self.coordinator
+        {
+            self.pinged = true;
+            self.out.send(coordinator, Frame::Ping { fence: self.known });
+        }
+        if self.steal_at().is_some_and(|at| at <= now) {
+            // If even the stolen lock does not come, the next attempt is a full wait away.
+            self.heard = now;
+            self.orphaned = self.orphaned.map(|_| now);
+            if !planted("never-steal") {
+                self.steal_office();
+            }
+        }
+    }
+
+    pub(super) fn membership_timeout(&self) -> Option<Instant> {
+        let hello = match self.role {
+            Role::Joining { hello_at, .. } if self.locks.has(Purpose::Life) => Some(hello_at),
+            _ => None,
+        };
+        [hello, self.ping_at(), self.steal_at()].into_iter().flatten().min()
+    }
+}

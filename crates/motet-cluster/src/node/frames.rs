@@ -1,0 +1,227 @@
+//! Frames from other nodes, and from this one to itself.
+
+use std::collections::BTreeSet;
+
+use motet_protocol::fault::planted;
+use motet_protocol::{Fence, Instant, NodeId};
+
+use super::api::{NodeEvent, NodePacket};
+use super::election::Query;
+use super::{Node, Role};
+use crate::coordinator::Report;
+use crate::frame::Frame;
+use crate::name::check_topic;
+use crate::table::{Member, Route};
+
+impl<P: Clone> Node<P> {
+    pub(super) fn packet(&mut self, packet: &NodePacket<P>, now: Instant) {
+        let from = packet.from;
+        if self.coordinator == Some(from) {
+            self.heard_from_coordinator(now);
+        }
+        if let Role::Governing(coordinator) = &mut self.role {
+            coordinator.heard(from, now);
+        }
+        for frame in &packet.frames {
+            self.frame(from, frame, packet, now);
+        }
+    }
+
+    pub(super) fn bad_frame(&mut self) {
+        self.bad_frames += 1;
+        self.out.event(NodeEvent::BadFrames(self.bad_frames));
+    }
+
+    fn frame(&mut self, from: NodeId, frame: &Frame, packet: &NodePacket<P>, now: Instant) {
+        match frame {
+            Frame::Hello { .. } => self.hello(from),
+            Frame::Claim { fence, .. } => self.claim(from, *fence, now),
+            Frame::Members { fence, members, gone, full, .. } => {
+                if self.obeys(from, *fence, now) {
+                    self.members(members, gone, *full);
+                }
+            }
+            Frame::Assign { fence, routes, dropped, full } => {
+                if self.obeys(from, *fence, now) {
+                    self.assign(routes, dropped, *full);
+                }
+            }
+            Frame::Beat { fence } => {
+                if self.obeys(from, *fence, now) && from != self.me && !self.owner.is_empty() {
+                    self.out.send(from, Frame::Pulse { fence: *fence });
+                }
+            }
+            Frame::Ping { fence } => self.ping(from, *fence, now),
+            Frame::Pulse { .. } => {}
+            Frame::Leaving { node, graceful } => self.member_leaves(from, *node, *graceful, now),
+            Frame::Revalidate { .. } => self.revalidate_asked(from),
+            Frame::Report { .. }
+            | Frame::Want { .. }
+            | Frame::Status { .. }
+            | Frame::Confirm { .. } => {
+                self.coordinator_frame(from, frame, now);
+            }
+            Frame::Released { topic, fence, position } => {
+                self.owner.released(topic, *fence, position.clone(), &mut self.out);
+            }
+            Frame::Join(join) => self.owner.join(from, join.clone(), &mut self.out),
+            Frame::Joined(joined) => self.joined(joined, packet),
+            Frame::NotOwner { topic, client, call } => self.pages_not_owner(*client, topic, *call),
+            Frame::Publish(publish) => self.publish_for(from, publish, packet, now),
+            Frame::Published { call, error } => self.published_there(from, *call, error.clone()),
+            Frame::RingWanted { topic, fence } => self.ring_wanted(from, topic, *fence),
+            Frame::Ring { topic, fence, messages, .. } => {
+                self.owner.ring_arrived(topic, *fence, messages, packet);
+            }
+            // Data channels are for pages; on an inbox these are foreign.
+            Frame::Data { .. } | Frame::Head { .. } => self.bad_frame(),
+        }
+    }
+
+    fn hello(&mut self, from: NodeId) {
+        if let Role::Governing(coordinator) = &mut self.role {
+            coordinator.welcome(from, &mut self.out);
+        }
+    }
+
+    fn claim(&mut self, from: NodeId, fence: Fence, now: Instant) {
+        let lower = fence < self.known && !planted("obey-lower-fence");
+        if lower || (fence == self.known && self.coordinator.is_some_and(|known| known != from)) {
+            // Its fence is not high enough for us: it learns of ours, and exceeds it if the lock
+            // really is its own.
+            if self.governs().is_some() {
+                self.query_once(Query::Prove(Some(fence)));
+            }
+            self.report(from, fence);
+            return;
+        }
+        if self.coordinator != Some(from) || fence > self.known {
+            self.follow(from, fence, now);
+        }
+        self.report(from, fence);
+    }
+
+    fn query_once(&mut self, query: Query) {
+        if !self.queries.contains(&query) {
+            self.query(query);
+        }
+    }
+
+    /// Whether a coordinator's frame counts; a higher fence than known is adopted on the spot.
+    fn obeys(&mut self, from: NodeId, fence: Fence, now: Instant) -> bool {
+        if fence > self.known {
+            self.claim(from, fence, now);
+        }
+        let obeyed = self.coordinator == Some(from) && fence == self.known;
+        obeyed || (planted("obey-lower-fence") && fence < self.known)
+    }
+
+    fn ping(&mut self, from: NodeId, fence: Fence, now: Instant) {
+        if let Role::Governing(coordinator) = &mut self.role {
+            coordinator.answer_ping(now, &mut self.out);
+        } else {
+            self.out.send(from, Frame::Pulse { fence });
+        }
+    }
+
+    fn member_leaves(&mut self, from: NodeId, node: NodeId, graceful: bool, now: Instant) {
+        if from != node {
+            return self.bad_frame();
+        }
+        if let Role::Governing(coordinator) = &mut self.role {
+            if graceful {
+                coordinator.leaving(node, now, &mut self.out);
+            } else {
+                coordinator.gone(node, now, &mut self.out);
+            }
+        } else if !graceful && self.coordinator == Some(node) {
+            self.term_ended(self.known, now);
+        }
+    }
+
+    fn revalidate_asked(&mut self, from: NodeId) {
+        if let Role::Governing(coordinator) = &mut self.role {
+            if coordinator.is_member(from) {
+                coordinator.tell_table();
+            } else {
+                coordinator.welcome(from, &mut self.out);
+            }
+        }
+    }
+
+    /// Frames that only a coordinator hears.
+    fn coordinator_frame(&mut self, from: NodeId, frame: &Frame, now: Instant) {
+        let Role::Governing(coordinator) = &mut self.role else { return };
+        match frame {
+            Frame::Report { fence, known, member, owned, wanted, seen, capabilities, build } => {
+                if *known > coordinator.fence() {
+                    return self.query_once(Query::Prove(Some(*known)));
+                }
+                let report = Report {
+                    fence: *fence,
+                    member: member.clone(),
+                    owned: owned.clone(),
+                    wanted: wanted
+                        .iter()
+                        .filter(|topic| check_topic(topic).is_ok())
+                        .cloned()
+                        .collect(),
+                    seen: seen.clone(),
+                    capabilities: *capabilities,
+                };
+                let unknown = coordinator.report(from, report, now, &mut self.out);
+                if unknown && from != self.me {
+                    self.watch_death(from);
+                }
+                if *build != self.config.build {
+                    self.out.event(NodeEvent::BuildSkew(from));
+                }
+            }
+            _ if !coordinator.is_member(from) => coordinator.welcome(from, &mut self.out),
+            Frame::Want { added, removed } => {
+                let valid =
+                    added.iter().filter(|topic| check_topic(topic).is_ok()).cloned().collect();
+                coordinator.want(from, valid, removed.clone(), now, &mut self.out);
+            }
+            Frame::Status { visible, transport, idempotent } => {
+                coordinator.status(from, *visible, *transport, *idempotent);
+            }
+            Frame::Confirm { topic, fence, state } => {
+                coordinator.confirm(from, topic, *fence, state.clone(), now);
+            }
+            _ => {}
+        }
+    }
+
+    fn members(&mut self, members: &[Member], gone: &[NodeId], full: bool) {
+        self.relay_lost(gone);
+        self.replica.apply_members(members, gone, full);
+        if let Some(own) = self.replica.members().get(&self.me) {
+            self.order = own.order;
+        }
+        self.pages_members(members, gone, full);
+    }
+
+    fn assign(&mut self, routes: &[Route], dropped: &[String], full: bool) {
+        for topic in dropped {
+            self.owner.give_up(topic, &mut self.out);
+        }
+        for route in routes {
+            self.owner.follow(route, &mut self.out);
+        }
+        if full {
+            let me = self.me;
+            let stands = |route: &&Route| route.owner == me || route.handoff_from == Some(me);
+            let kept: BTreeSet<_> =
+                routes.iter().filter(stands).map(|route| route.topic.as_str()).collect();
+            self.owner.keep_only(|topic| kept.contains(topic), &mut self.out);
+        }
+        let (owner, pages) = (&self.owner, &self.pages);
+        let concerns = |route: &Route| owner.owns(&route.topic) || pages.wants(&route.topic);
+        self.replica.apply_routes(routes, dropped, full, concerns);
+        self.pages_routes(routes, dropped, full);
+        if full && self.governs().is_none() {
+            self.revalidated();
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What one input makes a node say, gathered so that each destination gets one packet.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use motet_protocol::transport::TransportOp;
+use motet_protocol::{ClientId, NodeId};
+
+use super::api::{NodeEvent, NodeOutput, NodePacket, ToPagePacket};
+use crate::frame::{Frame, ToPage};
+use crate::lock::LockOp;
+use crate::packet::Packet;
+
+/// Outputs in the making.
+///
+/// A node never hears its own posts, so what it addresses to itself, or announces, comes back
+/// through [`Out::take_local`] within the same input.
+pub(crate) struct Out<P> {
+    me: NodeId,
+    announce: NodePacket<P>,
+    inboxes: BTreeMap<NodeId, NodePacket<P>>,
+    ports: BTreeMap<ClientId, ToPagePacket<P>>,
+    local: VecDeque<NodePacket<P>>,
+    ready: VecDeque<NodeOutput<P>>,
+}
+
+impl<P: Clone> Out<P> {
+    pub(crate) fn new(me: NodeId) -> Self {
+        Self {
+            me,
+            announce: Packet::new(me),
+            inboxes: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            local: VecDeque::new(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Says a frame without payload to all nodes, this one included.
+    pub(crate) fn announce(&mut self, frame: Frame) {
+        self.local.push_back(Packet::single(self.me, frame.clone()));
+        self.announce.frames.push(frame);
+    }
+
+    /// Says a frame without payload to one node.
+    pub(crate) fn send(&mut self, to: NodeId, frame: Frame) {
+        self.send_with(to, |_| frame);
+    }
+
+    /// Says a frame to one node; `build` attaches the payloads it refers to.
+    pub(crate) fn send_with(
+        &mut self,
+        to: NodeId,
+        build: impl FnOnce(&mut NodePacket<P>) -> Frame,
+    ) {
+        if to == self.me {
+            let mut packet = Packet::new(self.me);
+            let frame = build(&mut packet);
+            packet.frames.push(frame);
+            self.local.push_back(packet);
+        } else {
+            let packet = self.inboxes.entry(to).or_insert_with(|| Packet::new(self.me));
+            let frame = build(packet);
+            packet.frames.push(frame);
+        }
+    }
+
+    /// Says a frame without payload to a page.
+    pub(crate) fn page(&mut self, client: ClientId, frame: ToPage) {
+        self.page_with(client, |_| frame);
+    }
+
+    /// Says a frame to a page; `build` attaches the payloads it refers to.
+    pub(crate) fn page_with(
+        &mut self,
+        client: ClientId,
+        build: impl FnOnce(&mut ToPagePacket<P>) -> ToPage,
+    ) {
+        let packet = self.ports.entry(client).or_insert_with(|| Packet::new(self.me));
+        let frame = build(packet);
+        packet.frames.push(frame);
+    }
+
+    pub(crate) fn lock(&mut self, op: LockOp) {
+        self.ready.push_back(NodeOutput::Lock(op));
+    }
+
+    pub(crate) fn transport(&mut self, op: TransportOp<P>) {
+        self.ready.push_back(NodeOutput::Transport(op));
+    }
+
+    pub(crate) fn data(&mut self, shard: u8, packet: NodePacket<P>) {
+        self.ready.push_back(NodeOutput::Data { shard, packet });
+    }
+
+    pub(crate) fn event(&mut self, event: NodeEvent) {
+        self.ready.push_back(NodeOutput::Event(event));
+    }
+
+    /// The next packet that the node said to itself.
+    pub(crate) fn take_local(&mut self) -> Option<NodePacket<P>> {
+        self.local.pop_front()
+    }
+
+    /// Closes the packets: what was said during one input is ready to be posted.
+    pub(crate) fn flush(&mut self) {
+        if !self.announce.frames.is_empty() {
+            let packet = core::mem::replace(&mut self.announce, Packet::new(self.me));
+            self.ready.push_back(NodeOutput::Announce(packet));
+        }
+        for (to, packet) in core::mem::take(&mut self.inboxes) {
+            self.ready.push_back(NodeOutput::Inbox { to, packet });
+        }
+        for (client, packet) in core::mem::take(&mut self.ports) {
+            self.ready.push_back(NodeOutput::Port { client, packet });
+        }
+    }
+
+    pub(crate) fn poll(&mut self) -> Option<NodeOutput<P>> {
+        self.ready.pop_front()
+    }
+}

@@ -1,0 +1,210 @@
+//! Answering those who join: from the ring, else from the server's history, else with a gap.
+
+use motet_protocol::fault::planted;
+use motet_protocol::transport::{HistoryPage, HistoryRequest, Publication};
+use motet_protocol::{CallId, Error, ErrorCode, Offset, Position, Rng};
+
+use super::head_of;
+use super::topic::{Owned, Waiting};
+use crate::frame::{Frame, GapReason, JoinedFrame};
+use crate::node::Out;
+
+/// A page of history holds at most so many publications (the protocol's own limit).
+const PAGE_MAX: u32 = 300;
+
+/// A history request on its way.
+pub(super) struct Fetch {
+    pub(super) topic: String,
+    since: Option<Offset>,
+}
+
+/// What a page is told, before its payloads are attached.
+struct Answer<'a, P> {
+    position: Position,
+    missing: Option<GapReason>,
+    replayed: u32,
+    messages: Vec<&'a Publication<P>>,
+    more: bool,
+}
+
+impl<P: Clone> Owned<P> {
+    /// Answers every waiting page that needs no history.
+    pub(super) fn answer_from_ring(&mut self, topic: &str, out: &mut Out<P>) {
+        let Some(top) = self.position() else { return };
+        for waiting in core::mem::take(&mut self.joins) {
+            match self.answer(&waiting, &top) {
+                Some(answer) => send(topic, self, &waiting, answer, out),
+                None => self.joins.push(waiting),
+            }
+        }
+    }
+
+    fn answer(&self, waiting: &Waiting, top: &Position) -> Option<Answer<'_, P>> {
+        let at_top = |missing, messages| Answer {
+            position: top.clone(),
+            missing,
+            replayed: 0,
+            messages,
+            more: false,
+        };
+        let Some(from) = &waiting.join.position else {
+            let wanted = waiting.join.replay as usize;
+            let enough = self.ring.len() >= wanted
+                || waiting.tail_fetched
+                || !self.history
+                || top.offset == 0;
+            return enough.then(|| {
+                let messages: Vec<_> = self.ring.tail(wanted).collect();
+                Answer { replayed: messages.len() as u32, ..at_top(None, messages) }
+            });
+        };
+        if from.epoch != top.epoch {
+            return Some(at_top(Some(self.reason_of_new_stream(from)), Vec::new()));
+        }
+        let lost = waiting.not_retained.then_some(GapReason::NotRetained);
+        if from.offset >= top.offset {
+            // History can be ahead of what has come live: then the page is where history took it.
+            return Some(Answer { position: from.clone(), ..at_top(lost, Vec::new()) });
+        }
+        if let Some(messages) = self.ring.after(from.offset) {
+            return Some(at_top(lost, messages.collect()));
+        }
+        if !self.history || planted("skip-history-paging") {
+            return Some(at_top(Some(GapReason::NotRetained), Vec::new()));
+        }
+        None
+    }
+
+    fn reason_of_new_stream(&self, from: &Position) -> GapReason {
+        if self.history {
+            GapReason::StreamReset
+        } else if self.counted_here(&from.epoch) {
+            GapReason::ConnectionLost
+        } else {
+            GapReason::OwnerChanged
+        }
+    }
+
+    /// The history request that helps the page furthest behind, if any needs one.
+    pub(super) fn next_fetch(&self, topic: &str, rng: &mut Rng) -> Option<(Fetch, HistoryRequest)> {
+        let top = self.position()?;
+        let behind = self.joins.iter().filter_map(|waiting| waiting.join.position.as_ref());
+        let since = behind.map(|position| position.offset).min();
+        let replay = self.joins.iter().map(|waiting| waiting.join.replay).max()?;
+        let request = HistoryRequest {
+            call: CallId::random(rng),
+            topic: topic.to_owned(),
+            since: since.map(|offset| Position::new(top.epoch.clone(), offset)),
+            limit: if since.is_some() { PAGE_MAX } else { replay.min(PAGE_MAX) },
+            reverse: since.is_none(),
+        };
+        Some((Fetch { topic: topic.to_owned(), since }, request))
+    }
+
+    /// Uses a page of history for everyone it helps.
+    pub(super) fn fetched(
+        &mut self,
+        fetch: &Fetch,
+        result: Result<HistoryPage<P>, Error>,
+        out: &mut Out<P>,
+    ) {
+        let Some(top) = self.position() else { return };
+        match result {
+            // The connection went away: the question stands, and is asked again when it is back.
+            Err(error) if error.code == ErrorCode::TransportUnavailable => {}
+            Ok(page) if page.position.epoch == top.epoch => match fetch.since {
+                Some(since) => self.forward_page(&fetch.topic, since, &page.publications, out),
+                None => self.tail_page(page.publications, top.offset),
+            },
+            _ => self.history_is_lost(fetch.since),
+        }
+    }
+
+    fn tail_page(&mut self, newest_first: Vec<Publication<P>>, top: Offset) {
+        let ascending = newest_first.into_iter().rev();
+        let ring_first = top + 1 - self.ring.len() as Offset;
+        self.ring.prepend(ascending.filter(|message| message.offset < ring_first).collect(), top);
+        for waiting in &mut self.joins {
+            waiting.tail_fetched |= waiting.join.position.is_none();
+        }
+    }
+
+    fn history_is_lost(&mut self, since: Option<Offset>) {
+        let Some(top) = self.position() else { return };
+        let resume = top.offset - self.ring.len() as Offset;
+        for waiting in &mut self.joins {
+            match (&mut waiting.join.position, since) {
+                (Some(position), Some(_)) if position.offset < resume => {
+                    position.offset = resume;
+                    waiting.not_retained = true;
+                }
+                _ => waiting.tail_fetched = true,
+            }
+        }
+    }
+
+    /// Sends each waiting page what it misses of `[since, ...]` and moves it on. Pages at the end
+    /// are finished from the ring by the next round.
+    fn forward_page(
+        &mut self,
+        topic: &str,
+        since: Offset,
+        page: &[Publication<P>],
+        out: &mut Out<P>,
+    ) {
+        let (Some(first), Some(last)) =
+            (page.first(), page.last().filter(|last| last.offset > since))
+        else {
+            return self.history_is_lost(Some(since));
+        };
+        let mut joins = core::mem::take(&mut self.joins);
+        for waiting in &mut joins {
+            let Some(from) = waiting
+                .join
+                .position
+                .clone()
+                .filter(|p| p.offset >= since && p.offset < last.offset)
+            else {
+                continue;
+            };
+            let lost = waiting.not_retained || first.offset > from.offset + 1;
+            let messages: Vec<_> =
+                page.iter().filter(|message| message.offset > from.offset).collect();
+            let position = Position::new(from.epoch, last.offset);
+            waiting.join.position = Some(position.clone());
+            waiting.not_retained = false;
+            let missing = lost.then_some(GapReason::NotRetained);
+            send(
+                topic,
+                self,
+                waiting,
+                Answer { position, missing, replayed: 0, messages, more: true },
+                out,
+            );
+        }
+        self.joins = joins;
+    }
+}
+
+fn send<P: Clone>(
+    topic: &str,
+    owned: &Owned<P>,
+    waiting: &Waiting,
+    answer: Answer<'_, P>,
+    out: &mut Out<P>,
+) {
+    out.send_with(waiting.node, |packet| {
+        Frame::Joined(JoinedFrame {
+            topic: topic.to_owned(),
+            client: waiting.join.client,
+            call: waiting.join.call,
+            fence: owned.fence,
+            position: answer.position,
+            missing: answer.missing,
+            replayed: answer.replayed,
+            messages: answer.messages.into_iter().map(|message| head_of(message, packet)).collect(),
+            more: answer.more,
+            history: owned.history,
+        })
+    });
+}

@@ -1,0 +1,196 @@
+//! One owned topic.
+
+use motet_protocol::transport::Publication;
+use motet_protocol::{CallId, Error, NodeId, Offset, Position, RouteFence, StreamEpoch};
+
+use super::OwnerLimits;
+use super::ring::Ring;
+use crate::frame::{Frame, JoinFrame, MessageHead};
+use crate::packet::Packet;
+use crate::table::RouteState;
+
+/// Where an owned topic stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The old owner still holds the server subscription.
+    AwaitingRelease,
+    /// The transport was asked.
+    Subscribing,
+    /// The server subscription stands.
+    Live,
+    /// The transport was asked to unsubscribe, then the topic goes to `to`.
+    Releasing { to: NodeId, fence: RouteFence },
+    /// The server refused it for good.
+    Failed(Error),
+}
+
+/// A page's question that is not answered yet.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) node: NodeId,
+    pub(super) join: JoinFrame,
+    /// History was asked for its replay once; what there is must do.
+    pub(super) tail_fetched: bool,
+    /// History before its position is known to be lost.
+    pub(super) not_retained: bool,
+}
+
+pub(super) struct Owned<P> {
+    pub(super) fence: RouteFence,
+    pub(super) shard: u8,
+    pub(super) phase: Phase,
+    pub(super) ring: Ring<P>,
+    pub(super) history: bool,
+    pub(super) joins: Vec<Waiting>,
+    pub(super) fetch: Option<CallId>,
+    top: Option<Position>,
+    subscriptions: u64,
+    ring_messages: usize,
+}
+
+impl<P: Clone> Owned<P> {
+    pub(super) fn new(fence: RouteFence, shard: u8, limits: OwnerLimits) -> Self {
+        Self {
+            fence,
+            shard,
+            phase: Phase::AwaitingRelease,
+            ring: Ring::new(limits.ring_messages, limits.ring_bytes),
+            history: false,
+            joins: Vec::new(),
+            fetch: None,
+            top: None,
+            subscriptions: 0,
+            ring_messages: limits.ring_messages,
+        }
+    }
+
+    pub(super) fn route_state(&self) -> RouteState {
+        match &self.phase {
+            Phase::AwaitingRelease | Phase::Subscribing => RouteState::Subscribing,
+            Phase::Live | Phase::Releasing { .. } => RouteState::Subscribed,
+            Phase::Failed(error) => RouteState::Failed(error.clone()),
+        }
+    }
+
+    pub(super) fn position(&self) -> Option<Position> {
+        self.top.clone()
+    }
+
+    /// The position, when it means something to another owner.
+    pub(super) fn history_position(&self) -> Option<Position> {
+        self.top.clone().filter(|_| self.history)
+    }
+
+    /// The stream epoch of a topic that has stood at least once.
+    pub(super) fn epoch(&self) -> &StreamEpoch {
+        &self.top.as_ref().expect("messages come only after the subscription stood").epoch
+    }
+
+    /// Where the server should recover from: the lowest position a waiting page named.
+    pub(super) fn recovery_start(&self) -> Option<Position> {
+        let own = self.history_position();
+        let named = self.joins.iter().filter_map(|waiting| waiting.join.position.clone());
+        own.or_else(|| named.min_by_key(|position| position.offset))
+    }
+
+    /// Takes a page's question; a newer one of the same page replaces the older.
+    pub(super) fn enqueue(&mut self, node: NodeId, join: &JoinFrame, joins_max: usize) -> bool {
+        self.joins.retain(|waiting| waiting.join.client != join.client);
+        if self.joins.len() >= joins_max {
+            return false;
+        }
+        let mut join = join.clone();
+        join.replay = join.replay.min(u32::try_from(self.ring_messages).unwrap_or(u32::MAX));
+        self.joins.push(Waiting { node, join, tail_fetched: false, not_retained: false });
+        true
+    }
+
+    /// The subscription stands at `position`. Returns the messages that continue what pages have:
+    /// they are broadcast; whatever else was missed, pages ask for.
+    pub(super) fn stand(
+        &mut self,
+        position: Option<Position>,
+        recovered: bool,
+        publications: Vec<Publication<P>>,
+    ) -> Vec<Publication<P>> {
+        self.phase = Phase::Live;
+        self.history = position.is_some();
+        self.subscriptions += 1;
+        let new_top = position.unwrap_or_else(|| self.counted_position());
+        let continues = self.history
+            && recovered
+            && self.top.as_ref().is_some_and(|top| {
+                top.epoch == new_top.epoch
+                    && publications.first().map_or(new_top.offset, |first| first.offset - 1)
+                        <= top.offset
+            });
+        let old_top = self.top.replace(new_top).map_or(0, |top| top.offset);
+        if !continues {
+            self.ring.clear();
+        }
+        let fresh: Vec<_> =
+            publications.into_iter().filter(|m| !continues || m.offset > old_top).collect();
+        fresh.iter().cloned().for_each(|message| self.ring.push(message));
+        let top = self.top.as_ref().map_or(0, |top| top.offset);
+        if !self.ring.ends_at(top) {
+            self.ring.clear();
+        }
+        if continues { fresh } else { Vec::new() }
+    }
+
+    /// Without history the owner counts: each subscription is a stream of its own. Counting starts
+    /// above a full ring, so that messages pages kept can take the offsets below.
+    fn counted_position(&self) -> Position {
+        let mut text = String::from("~");
+        for number in [
+            self.fence.fence.incarnation,
+            self.fence.fence.epoch,
+            self.fence.generation.get(),
+            self.subscriptions,
+        ] {
+            text.push_str(&NodeId::from_bits(number).to_hex());
+        }
+        Position::new(StreamEpoch::new(text), self.ring_messages as Offset)
+    }
+
+    /// Whether `epoch` was counted by this owner: then only the connection was lost.
+    pub(super) fn counted_here(&self, epoch: &StreamEpoch) -> bool {
+        let own = self.counted_position();
+        let prefix = own.epoch.as_str().len() - 16;
+        epoch.as_str().get(..prefix) == own.epoch.as_str().get(..prefix)
+    }
+
+    /// Appends a live message; `None` when it is a repeat or comes while the topic does not stand.
+    pub(super) fn append(&mut self, mut message: Publication<P>) -> Option<Publication<P>> {
+        let top = self.top.as_mut().filter(|_| self.phase == Phase::Live)?;
+        if !self.history {
+            message.offset = top.offset + 1;
+        } else if message.offset <= top.offset {
+            return None;
+        }
+        top.offset = message.offset;
+        self.ring.push(message.clone());
+        Some(message)
+    }
+
+    pub(super) fn seed_ring(&mut self, heads: &[MessageHead], packet: &Packet<Frame, P>) {
+        if self.history || self.phase != Phase::Live {
+            return;
+        }
+        let base = self.ring_messages as Offset;
+        let newest = &heads[heads.len().saturating_sub(self.ring_messages)..];
+        let first = base + 1 - newest.len() as Offset;
+        let kept = newest.iter().zip(first..).filter_map(|(head, offset)| {
+            Some(Publication {
+                offset,
+                message_id: head.message_id.clone(),
+                timestamp_ms: head.timestamp_ms,
+                size: head.size,
+                payload: packet.payload(head.slot)?.clone(),
+            })
+        });
+        let kept = kept.collect();
+        let top = self.top.as_ref().map_or(base, |top| top.offset);
+        self.ring.prepend(kept, top);
+    }
+}

@@ -1,0 +1,229 @@
+//! Rules of membership, ownership and handoff, each on its own.
+
+mod world;
+
+use std::time::Duration;
+
+use motet_cluster::frame::{Frame, GapReason, ToNode, ToPage};
+use motet_cluster::table::RouteState;
+use motet_protocol::{Position, StreamEpoch};
+use world::{World, node};
+
+fn at(offset: u64) -> Position {
+    Position::new(StreamEpoch::new("epoch"), offset)
+}
+
+#[test]
+fn the_first_node_governs_and_the_others_follow() {
+    let world = World::new(5);
+    assert_eq!(world.coordinator(), [1]);
+}
+
+#[test]
+fn one_topic_of_twenty_nodes_needs_one_connection() {
+    let mut world = World::new(20);
+    (1..=20).for_each(|n| world.subscribe(n, "price"));
+    assert_eq!(world.owner("price"), [1]);
+    assert_eq!(world.connections.len(), 1);
+    (1..=20).for_each(|n| world.page(n, ToNode::Unsubscribe { topics: vec!["price".into()] }));
+    world.run();
+    assert_eq!(world.owner("price"), [] as [u64; 0]);
+    assert_eq!(world.connections.len(), 0, "no topic, no connection");
+}
+
+#[test]
+fn topics_spread_over_at_most_three_owners() {
+    let mut world = World::new(6);
+    for n in 0..12 {
+        world.subscribe(1 + n % 6, &format!("topic.{n}"));
+    }
+    let mut loads = std::collections::BTreeMap::new();
+    for n in 0..12 {
+        for owner in world.owner(&format!("topic.{n}")) {
+            *loads.entry(owner).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(loads.into_iter().collect::<Vec<_>>(), [(1, 4), (2, 4), (3, 4)]);
+}
+
+#[test]
+fn a_dead_owners_topics_move_at_once_and_its_successor_recovers() {
+    let mut world = World::new(4);
+    world.subscribe(2, "a");
+    world.subscribe(3, "b");
+    world.publish("b", 10);
+    assert_eq!(world.owner("b"), [2]);
+    world.kill(2);
+    assert_eq!(world.owner("b").len(), 1);
+    assert_ne!(world.owner("b"), [2]);
+    world.publish("b", 11);
+    let joined = world.join(3, "b", Some(at(1)), 0);
+    assert_eq!((joined.messages.len(), joined.position), (1, at(2)));
+    assert_eq!(joined.missing, None);
+}
+
+#[test]
+fn a_dead_coordinators_topics_move_at_once_under_a_higher_fence() {
+    let mut world = World::new(4);
+    world.subscribe(2, "a");
+    world.subscribe(3, "b");
+    let before = world.route(3, "a").fence;
+    assert_eq!((world.coordinator(), world.owner("a")), (vec![1], vec![1]));
+    world.kill(1);
+    assert_eq!(world.coordinator(), [2]);
+    assert_eq!(world.owner("a").len(), 1);
+    assert!(world.route(3, "a").fence > before);
+    assert_eq!(world.owner("b"), [2], "a standing route is kept");
+}
+
+#[test]
+fn a_frozen_owner_is_replaced_within_four_seconds_and_does_not_act_when_it_thaws() {
+    let mut world = World::new(3);
+    world.subscribe(1, "a");
+    world.subscribe(3, "b");
+    assert_eq!(world.owner("b"), [2]);
+    world.frozen.insert(node(2));
+    world.publish("b", 1);
+    world.advance(Duration::from_secs(4));
+    assert_eq!(world.owner("b"), [2, 3], "the frozen one still holds its subscription");
+    world.data.clear();
+    world.frozen.remove(&node(2));
+    world.run();
+    world.advance(Duration::from_secs(1));
+    assert_eq!(world.owner("b"), [3]);
+    assert!(world.data.iter().all(|(from, _)| *from != node(2)), "{:?}", world.data);
+}
+
+#[test]
+fn a_frozen_coordinator_is_replaced_and_follows_when_it_thaws() {
+    let mut world = World::new(3);
+    world.subscribe(2, "a");
+    world.frozen.insert(node(1));
+    world.advance(Duration::from_secs(4));
+    assert_eq!(world.coordinator(), [1, 2]);
+    assert_eq!(world.owner("a"), [1, 2]);
+    world.data.clear();
+    world.frozen.remove(&node(1));
+    world.publish("a", 1);
+    world.advance(Duration::from_secs(1));
+    assert_eq!((world.coordinator(), world.owner("a")), (vec![2], vec![2]));
+    assert!(world.data.iter().all(|(from, _)| *from != node(1)), "{:?}", world.data);
+}
+
+#[test]
+fn closing_hands_over_before_the_new_owner_subscribes() {
+    let mut world = World::new(3);
+    world.subscribe(1, "a");
+    world.subscribe(3, "b");
+    assert_eq!(world.owner("b"), [2]);
+    world.server_log.clear();
+    world.page(2, ToNode::Bye);
+    world.run();
+    assert_eq!(
+        world.server_log,
+        [(node(2), "unsubscribe", "b".to_owned()), (node(3), "subscribe", "b".to_owned())]
+    );
+    assert!(world.pages[&node(2)].contains(&ToPage::Closed));
+}
+
+#[test]
+fn a_closing_coordinator_hands_over_the_office_and_then_its_topics() {
+    let mut world = World::new(3);
+    world.subscribe(2, "a");
+    assert_eq!((world.coordinator(), world.owner("a")), (vec![1], vec![1]));
+    world.server_log.clear();
+    world.page(1, ToNode::Bye);
+    world.run();
+    assert_eq!(world.coordinator(), [2]);
+    let (log, owner) = (&world.server_log, world.owner("a"));
+    assert_eq!(log.first(), Some(&(node(1), "unsubscribe", "a".to_owned())), "{log:?}");
+    assert!(owner.len() == 1 && owner != [1], "{owner:?}");
+    assert!(world.pages[&node(1)].contains(&ToPage::Closed));
+}
+
+#[test]
+fn the_last_node_closes_at_once() {
+    let mut world = World::new(1);
+    world.subscribe(1, "a");
+    world.page(1, ToNode::Bye);
+    world.run();
+    assert!(world.pages[&node(1)].contains(&ToPage::Closed));
+    assert_eq!((world.owner("a").len(), world.connections.len()), (0, 0));
+}
+
+#[test]
+fn a_page_that_hides_ends_its_node_and_the_topic_moves() {
+    let mut world = World::new(3);
+    world.subscribe(1, "a");
+    world.subscribe(3, "b");
+    let leaving = Frame::Leaving { node: node(2), graceful: false };
+    for n in [1, 3] {
+        let packet = motet_cluster::Packet::single(node(2), leaving.clone());
+        world.input(n, motet_cluster::node::NodeInput::Announce(packet));
+    }
+    world.run();
+    assert!(world.owner("b").contains(&3));
+    assert_eq!(world.route(3, "b").state, RouteState::Subscribed);
+}
+
+#[test]
+fn a_late_page_gets_the_last_messages_marked_replayed() {
+    let mut world = World::new(2);
+    world.subscribe(1, "a");
+    (1..=10).for_each(|n| world.publish("a", n));
+    world.subscribe(2, "a");
+    let joined = world.join(2, "a", None, 4);
+    assert_eq!((joined.replayed, joined.messages.len(), joined.position), (4, 4, at(10)));
+}
+
+#[test]
+fn a_page_far_behind_is_caught_up_from_history_in_several_answers() {
+    let mut world = World::new(2);
+    world.subscribe(1, "a");
+    (1..=700).for_each(|n| world.publish("a", n));
+    world.pages.clear();
+    let last = world.join(2, "a", Some(at(5)), 0);
+    let mut offsets = Vec::new();
+    for frame in &world.pages[&node(2)] {
+        if let ToPage::Joined(joined) = frame {
+            offsets.extend(joined.messages.iter().map(|head| head.offset));
+        }
+    }
+    assert_eq!(offsets, (6..=700).collect::<Vec<_>>());
+    assert!(!last.more && last.position == at(700));
+}
+
+#[test]
+fn a_position_of_another_stream_is_answered_with_one_gap() {
+    let mut world = World::new(1);
+    world.subscribe(1, "a");
+    world.publish("a", 1);
+    let joined = world.join(1, "a", Some(Position::new(StreamEpoch::new("old"), 40)), 0);
+    assert_eq!((joined.missing, joined.position), (Some(GapReason::StreamReset), at(1)));
+}
+
+#[test]
+fn twenty_idle_nodes_post_fewer_than_two_messages_a_second() {
+    let mut world = World::new(20);
+    (1..=20).for_each(|n| world.subscribe(n, "a"));
+    world.subscribe(2, "b");
+    world.subscribe(3, "c");
+    world.advance(Duration::from_secs(5));
+    let before = world.announced;
+    world.advance(Duration::from_secs(60));
+    let announced = world.announced - before;
+    assert!(announced <= 25, "{announced} beats in a minute");
+}
+
+#[test]
+fn every_node_that_leaves_is_replaced_until_one_is_left() {
+    let mut world = World::new(8);
+    (1..=8).for_each(|n| world.subscribe(n, "a"));
+    for n in 1..8 {
+        world.kill(n);
+        assert_eq!(world.owner("a").len(), 1, "after {n}");
+        assert_eq!(world.coordinator(), [n + 1]);
+    }
+    world.publish("a", 1);
+    assert_eq!(world.join(8, "a", None, 1).messages.len(), 1);
+}
