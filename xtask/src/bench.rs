@@ -14,7 +14,7 @@ const BUILD_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// Measures the bus in real tabs.
 pub(crate) fn bus(rest: &[String]) -> Result<()> {
-    wasm::build(true)?;
+    wasm::ensure()?;
     npm::build()?;
     let server = server()?;
     let mut bench = demo::script(BUS)?;

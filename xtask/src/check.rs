@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::steps::{self, Report, Selection, Step, passed};
-use crate::wasm::{MODULES, Toolchain};
+use crate::wasm::{self, MODULES, Toolchain};
 use crate::workspace::{cargo, in_ci, root};
 use crate::{generate, install, npm, process, tidy};
 
@@ -53,6 +53,9 @@ fn house_rules() -> Result<Report> {
 }
 
 fn types() -> Result<Report> {
+    // The declarations of the package are made from those of its modules.
+    wasm::ensure()?;
+    npm::compile()?;
     let tsc = npm::tool("tsc")?;
     for folder in npm::workspaces()? {
         if folder.join("tsconfig.json").is_file() {

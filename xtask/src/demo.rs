@@ -26,7 +26,7 @@ pub(crate) struct Options {
 
 /// Builds what is needed and runs the show.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    wasm::build(true)?;
+    wasm::ensure()?;
     npm::build()?;
     let server = server()?;
     let mut show = show(&server)?;

@@ -83,6 +83,12 @@ fn folders_in(parent: &Path) -> Vec<PathBuf> {
 
 /// Builds the package and packs it; gives the tarball.
 pub(crate) fn build() -> Result<PathBuf> {
+    compile()?;
+    pack()
+}
+
+/// Builds the package's JavaScript, declarations and source maps.
+pub(crate) fn compile() -> Result<()> {
     for module in wasm::MODULES {
         if !module.wasm().is_file() {
             bail!("{} is missing: run `cargo xtask wasm` first", module.wasm().display());
@@ -93,8 +99,7 @@ pub(crate) fn build() -> Result<PathBuf> {
     process::run(
         command("npm").args(["run", "build", "--workspace", "motet", "--loglevel=error"]),
         BUILD_LIMIT,
-    )?;
-    pack()
+    )
 }
 
 fn pack() -> Result<PathBuf> {
