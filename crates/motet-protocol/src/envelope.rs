@@ -295,6 +295,23 @@ mod tests {
         assert_eq!((attempt.attempt, attempt.remaining_ms), (3, Some(2)));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn bytes_from_anybody_are_an_envelope_or_a_typed_error(
+            at in 0_usize..60,
+            noise in proptest::collection::vec(proptest::num::u8::ANY, 0..40),
+        ) {
+            let mut bytes = minicbor::to_vec(envelope()).unwrap();
+            bytes.splice(at.min(bytes.len()).., noise.iter().copied());
+            for bytes in [&bytes, &noise] {
+                if let Err(error) = decode_envelope(bytes) {
+                    let codes = [ErrorCode::BadFrame, ErrorCode::UnsupportedSchema];
+                    proptest::prop_assert!(codes.contains(&error.code));
+                }
+            }
+        }
+    }
+
     #[test]
     fn no_two_messages_have_the_same_id() {
         let mut rng = Rng::from_seed([3; 32]);

@@ -380,7 +380,7 @@ fn a_refusal_by_the_second_receiver_does_not_hide_what_the_first_may_have_done()
     assert_eq!(driver.settled(), (RequestState::Unknown, Err(ErrorCode::OutcomeUnknown)));
 }
 
-// E5, E22, E25: time.
+// E5, E22, E25: time (bug cases R16, R17, T1).
 
 #[test]
 fn a_frozen_caller_does_not_time_out_a_healthy_receiver() {
@@ -523,7 +523,7 @@ fn a_full_table_refuses_with_backpressure_and_counts_unread_ends() {
     assert_eq!(driver.table.counters().refused, 2);
 }
 
-// E9, E16, and the end.
+// E9, E16, and the end (bug cases R1 and R7: no call is left hanging by a release or a death).
 
 #[test]
 fn an_abort_tells_the_receiver_and_settles_at_once() {
