@@ -51,7 +51,7 @@ impl Coordinator {
             self.unsubscribe(&topic, node, now);
         }
         for topic in added {
-            self.subscribe(topic, node, now, out);
+            self.subscribe(&topic, node, now, out);
         }
     }
 
@@ -74,19 +74,19 @@ impl Coordinator {
         self.want(node, added, removed, now, out);
     }
 
-    fn subscribe<P: Clone>(&mut self, topic: String, node: NodeId, now: Instant, out: &mut Out<P>) {
-        if !self.routes.contains_key(&topic) {
+    fn subscribe<P: Clone>(&mut self, topic: &str, node: NodeId, now: Instant, out: &mut Out<P>) {
+        if !self.routes.contains_key(topic) {
             let entry = RouteEntry {
-                route: self.undecided(&topic),
+                route: self.undecided(topic),
                 subscribers: BTreeSet::new(),
                 count_changed: false,
                 due: None,
                 tries: 0,
             };
-            self.routes.insert(topic.clone(), entry);
+            self.routes.insert(topic.to_owned(), entry);
         }
-        self.dropped_routes.remove(&topic);
-        let entry = self.routes.get_mut(&topic).expect("inserted above");
+        self.dropped_routes.remove(topic);
+        let entry = self.routes.get_mut(topic).expect("inserted above");
         entry.subscribers.insert(node);
         entry.count_changed = true;
         self.counts_at.get_or_insert(now + COUNTS_WAIT);
@@ -95,7 +95,7 @@ impl Coordinator {
         let failed = matches!(entry.route.state, RouteState::Failed(_));
         if self.rebuild_until.is_none() && (undecided || failed) {
             let keep = failed.then_some(entry.route.owner);
-            self.decide(&topic, keep, None, now, out);
+            self.decide(topic, keep, None, now, out);
         }
     }
 

@@ -64,7 +64,7 @@ impl<P: Clone> Node<P> {
             Frame::Released { topic, fence, position } => {
                 self.owner.released(topic, *fence, position.clone(), &mut self.out);
             }
-            Frame::Join(join) => self.owner.join(from, join.clone(), &mut self.out),
+            Frame::Join(join) => self.owner.join(from, join, &mut self.out),
             Frame::Joined(joined) => self.joined(joined, packet),
             Frame::NotOwner { topic, client, call } => self.pages_not_owner(*client, topic, *call),
             Frame::Publish(publish) => self.publish_for(from, publish, packet, now),

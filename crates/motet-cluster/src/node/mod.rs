@@ -34,6 +34,8 @@ use crate::table::{Member, TransportStatus};
 /// First wait before a Hello is repeated; doubled up to [`HELLO_WAIT_MAX`].
 const HELLO_WAIT: Duration = Duration::from_millis(250);
 const HELLO_WAIT_MAX: Duration = Duration::from_secs(4);
+/// Well below the time in which a silent owner is replaced, less the stall threshold.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What a node is to the cluster at this moment.
 enum Role {
@@ -70,6 +72,9 @@ pub struct Node<P> {
     members_at_election: BTreeSet<NodeId>,
     /// The last election took the lock from a holder that did not answer.
     deposed: Option<NodeId>,
+    /// An owner looks at the clock at least this often, so that it notices every stall that could
+    /// have cost it its topics before it acts on what was queued meanwhile.
+    look_at: Option<Instant>,
     /// After a stall: when to ask again whether the routes stand.
     revalidate_at: Option<Instant>,
     order: u64,
@@ -115,6 +120,7 @@ impl<P: Clone> Node<P> {
             orphaned: None,
             members_at_election: BTreeSet::new(),
             deposed: None,
+            look_at: None,
             revalidate_at: None,
             order: 0,
             replica: Replica::new(config.known_topics),
@@ -168,6 +174,7 @@ impl<P: Clone> Node<P> {
         self.tick(now);
         self.settle(now);
         self.owner.post_due(now, &mut self.out);
+        self.look_at = (!self.owner.is_empty()).then(|| now + LOOK_INTERVAL);
         self.out.flush();
     }
 
@@ -186,6 +193,7 @@ impl<P: Clone> Node<P> {
         let timers = [
             governing,
             self.membership_timeout(),
+            self.look_at,
             self.revalidate_at,
             self.owner.next_timeout(),
             self.relay.next_timeout(),

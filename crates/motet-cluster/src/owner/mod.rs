@@ -327,11 +327,11 @@ impl<P: Clone> Owner<P> {
     }
 
     /// A page asks for its place.
-    pub(crate) fn join(&mut self, node: NodeId, join: JoinFrame, out: &mut Out<P>) {
+    pub(crate) fn join(&mut self, node: NodeId, join: &JoinFrame, out: &mut Out<P>) {
         let topic = join.topic.clone();
         let refused = match self.topics.get_mut(&topic) {
             Some(owned) if !matches!(owned.phase, Phase::Releasing { .. }) => {
-                !owned.enqueue(node, &join, JOINS_MAX)
+                !owned.enqueue(node, join, JOINS_MAX)
             }
             _ => true,
         };

@@ -112,11 +112,11 @@ impl World {
         self.page(n, ToNode::Join(join));
         self.run();
         let answers = self.pages.get(&node(n)).into_iter().flatten();
-        let joined = answers.filter_map(|frame| match frame {
+        let mut joined = answers.filter_map(|frame| match frame {
             ToPage::Joined(joined) => Some(joined.clone()),
             _ => None,
         });
-        joined.last().expect("the owner answers")
+        joined.next_back().expect("the owner answers")
     }
 
     /// A message is published: the server hands it to whoever subscribes.
@@ -230,7 +230,7 @@ impl World {
             NodeOutput::Port { packet, .. } => {
                 self.pages.entry(from).or_default().extend(packet.frames)
             }
-            NodeOutput::Lock(op) => self.lock(from, op),
+            NodeOutput::Lock(op) => self.lock(from, &op),
             NodeOutput::Transport(op) => self.transport(from, op),
             NodeOutput::Event(_) => {}
         }
@@ -302,8 +302,8 @@ impl World {
         stream.push(Publication { offset, message_id: None, timestamp_ms: None, size: 8, payload });
     }
 
-    fn lock(&mut self, from: NodeId, op: LockOp) {
-        match op {
+    fn lock(&mut self, from: NodeId, op: &LockOp) {
+        match *op {
             LockOp::Request { request, name, mode } => {
                 if mode == LockMode::Steal {
                     for ((node, lost), _) in self.locks.held.remove(&name).unwrap_or_default() {
