@@ -21,7 +21,7 @@ export interface MotetServer extends AsyncDisposable {
 }
 
 export interface ServerOptions {
-  /** TOML that replaces {@link OPEN_CONFIG}. */
+  /** TOML that replaces {@link OPEN_CONFIG}; the sections `http_server` and `log` are added to it. */
   readonly config?: string;
 }
 
@@ -65,7 +65,11 @@ class ServeProcess implements MotetServer {
   constructor(directory: string, port: number, config: string) {
     this.port = port;
     this.#directory = directory;
-    writeFileSync(this.#file("config.toml"), config);
+    const log = JSON.stringify(this.#file("publications.jsonl"));
+    writeFileSync(
+      this.#file("motet.toml"),
+      `${config}\n[http_server]\nport = ${port}\n\n[log]\nlevel = "warn"\npublication_log = ${log}\n`,
+    );
   }
 
   get websocketUrl(): string {
@@ -97,12 +101,9 @@ class ServeProcess implements MotetServer {
 
   async restart(): Promise<void> {
     const output = openSync(this.#file("output.txt"), "a");
-    const started = spawn(
-      this.#executable,
-      ["serve", "--config", this.#file("config.toml"), "--listen", `127.0.0.1:${this.port}`,
-        "--publication-log", this.#file("publications.jsonl")],
-      { stdio: ["ignore", output, output] },
-    );
+    const started = spawn(this.#executable, ["serve", "--config", this.#file("motet.toml")], {
+      stdio: ["ignore", output, output],
+    });
     closeSync(output);
     this.#process = started;
     const failed = new Promise<never>((_, reject) => started.once("error", reject));
