@@ -49,8 +49,10 @@ impl Locks {
             Purpose::Term(fence) => (LockName::Term(fence), LockMode::ExclusiveIfAvailable),
             Purpose::TermEnd(fence) => (LockName::Term(fence), LockMode::Shared),
             Purpose::Known(fence) => (LockName::Known(fence), LockMode::Shared),
-            Purpose::Death(node) => (LockName::Node(node), LockMode::Exclusive),
-            Purpose::PageEnd(client) => (LockName::Page(client), LockMode::Exclusive),
+            // Shared: the node's own page waits for the same lock, and a frozen page that is
+            // granted it must not keep the coordinator waiting.
+            Purpose::Death(node) => (LockName::Node(node), LockMode::Shared),
+            Purpose::PageEnd(client) => (LockName::Page(client), LockMode::Shared),
         };
         self.last += 1;
         self.purposes.insert(self.last, purpose);
