@@ -149,7 +149,8 @@ impl<T, R, K: Copy + PartialEq> RequestManager<T, R, K> {
     /// A timer of this call is due.
     pub(super) fn expire(&mut self, id: CorrelationId) {
         let now = self.waking.now();
-        let Some(call) = self.calls.get_mut(&id) else { return };
+        // Anything else would be due for ever.
+        let call = self.calls.get_mut(&id).expect("a timer has its call");
         if now >= call.deadline {
             self.give_up(id);
             return;

@@ -214,6 +214,7 @@ impl World {
         }
         assert!(self.table.len() <= MAX_PENDING);
         assert_eq!(self.table.timers.len(), self.table.len(), "one timer per request");
+        assert!(self.table.ready.len() <= self.table.len(), "a settled request is in the queue");
     }
 
     /// Lets time pass, on time, until nothing is pending.
