@@ -118,6 +118,8 @@ error_codes! {
         "The receiver's handler failed." "See the cause; repeating the call unchanged fails again.";
     16 BadFrame "BAD_FRAME" "protocol" final Warning
         "A frame was malformed, oversized or not allowed for its sender." "Nothing to do; it was counted and dropped. If it repeats, look for foreign code using the same channel names.";
+    17 Unrecognised "UNRECOGNISED" "protocol" final Error
+        "The other side reported an error that this build does not know." "Reload the older of the two; the newer one's console has the details.";
 
     40 TopicInvalid "TOPIC_INVALID" "bus" final Error
         "The topic name is empty, longer than 255 bytes or contains characters that are not allowed." "Use 1 to 255 bytes of printable ASCII without a wildcard.";
@@ -157,6 +159,10 @@ error_codes! {
         "Tabs of this cluster run different builds; the features that all of them know are used." "Reload older tabs after a deployment.";
     58 ConfigInvalid "CONFIG_INVALID" "bus" final Error
         "An option has a value outside its range." "The error names the option and its range.";
+    59 HistoryUnavailable "HISTORY_UNAVAILABLE" "bus" final Warning
+        "The server gave no history of the topic." "See the server code: the namespace keeps none, or it may not be read, or the position is of an earlier life of the stream.";
+    60 WildcardUnsupported "WILDCARD_UNSUPPORTED" "bus" final Error
+        "The server does not offer patterns." "Subscribe to concrete topics, or use a server with the pattern extension.";
 
     80 ServerConfigInvalid "SERVER_CONFIG_INVALID" "server" final Error
         "The configuration cannot be used." "The message names the file, the key and what is expected there.";
@@ -200,7 +206,8 @@ impl<C> Encode<C> for ErrorCode {
 
 impl<'b, C> Decode<'b, C> for ErrorCode {
     fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
-        Self::from_number(d.u16()?).ok_or_else(|| minicbor::decode::Error::message("error code"))
+        // A newer build may have codes of its own: the frame around one must still be understood.
+        Ok(Self::from_number(d.u16()?).unwrap_or(Self::Unrecognised))
     }
 }
 
@@ -286,6 +293,16 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), ErrorCode::ALL.len());
+    }
+
+    #[test]
+    fn a_code_of_a_newer_build_is_read_as_unrecognised() {
+        let mut bytes = minicbor::Encoder::new(Vec::new());
+        bytes.u16(60_000).expect("writing into a Vec does not fail");
+        assert_eq!(
+            minicbor::decode::<ErrorCode>(&bytes.into_writer()).ok(),
+            Some(ErrorCode::Unrecognised)
+        );
     }
 
     #[test]
