@@ -49,6 +49,10 @@ impl<P: Clone> Topic<P> {
         epoch: &StreamEpoch,
         messages: Vec<Message<P>>,
     ) {
+        if planted("ignore-route-fence-on-data") && self.fence.is_some_and(|known| fence < known) {
+            let before = messages.first().map(|first| first.offset - 1);
+            self.position = before.map(|offset| Position::new(epoch.clone(), offset));
+        }
         if !self.admit(env, from, fence, epoch) {
             return;
         }
@@ -108,8 +112,8 @@ impl<P: Clone> Topic<P> {
         if checked && self.fence.is_some_and(|known| fence < known) {
             env.counters.stale_frames += 1;
             if self.told == Some((fence, from)) {
-                // The owner that the node names contradicts what Data has named: ask.
-                self.want_join(env);
+                // The owner that the node names contradicts what Data has named.
+                self.doubt(env);
             }
             return false;
         }
@@ -125,7 +129,7 @@ impl<P: Clone> Topic<P> {
             // A straggler, posted before the epoch changed; should the server have gone back to
             // it, the owner's answer says so.
             env.counters.stale_frames += 1;
-            self.want_join(env);
+            self.doubt(env);
             return false;
         }
         true
@@ -185,7 +189,7 @@ impl<P: Clone> Topic<P> {
         if whole && frame.more {
             self.join_goes_on(env);
         } else if whole && (progress || !self.is_incomplete()) {
-            self.join = None;
+            self.end_join(env);
         } else {
             self.join_refused(env);
         }
@@ -274,8 +278,10 @@ impl<P: Clone> Topic<P> {
             env.wake_at(since + self.hole_patience(env));
             self.want_join(env);
         } else {
-            self.ahead = None;
             self.hole_since = None;
+            if self.position.is_some() {
+                self.ahead = None;
+            }
         }
         self.refresh_state(env);
     }
@@ -320,7 +326,8 @@ impl<P: Clone> Topic<P> {
         }
         self.ahead = None;
         self.hole_since = None;
-        self.join = None;
+        // Going on was a guess, and only the owner's word is sure: asked from the new place.
+        self.join_anew(env);
         self.refresh_state(env);
     }
 

@@ -70,6 +70,9 @@ pub(super) struct Topic<P> {
     /// The server keeps history, as the owner said last.
     pub(super) history: bool,
     pub(super) join: Option<Join>,
+    /// Something was dropped that contradicts what is known: only an answer to a question asked
+    /// after it tells which is right.
+    doubt: bool,
     pub(super) held: Held<P>,
     /// Where the owner says the topic stands, when that is beyond the position.
     pub(super) ahead: Option<Position>,
@@ -97,6 +100,7 @@ impl<P: Clone> Topic<P> {
             left: None,
             history: false,
             join: None,
+            doubt: false,
             held: Held::new(),
             ahead: None,
             ahead_asked: false,
@@ -267,6 +271,20 @@ impl<P: Clone> Topic<P> {
         self.send_join(env);
     }
 
+    /// What was just dropped makes the owner's word necessary.
+    pub(super) fn doubt(&mut self, env: &mut Env<P>) {
+        self.doubt = true;
+        self.want_join(env);
+    }
+
+    /// The question is answered, or given up.
+    pub(super) fn end_join(&mut self, env: &mut Env<P>) {
+        self.join = None;
+        if self.doubt {
+            self.want_join(env);
+        }
+    }
+
     /// Asks anew: what was asked before is answered by nobody, or no more of use.
     pub(super) fn join_anew(&mut self, env: &mut Env<P>) {
         self.join = None;
@@ -287,6 +305,7 @@ impl<P: Clone> Topic<P> {
         join.fence = self.fence;
         self.held.mark_asked();
         self.ahead_asked = true;
+        self.doubt = false;
         env.counters.joins += 1;
         env.outbox.send(ToNode::Join(JoinFrame {
             topic: self.name.clone(),

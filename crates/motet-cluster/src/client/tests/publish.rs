@@ -193,3 +193,21 @@ fn b13_publishing_to_a_pattern_is_an_error() {
     rig.publish(1, "chat.*");
     assert_eq!(rig.settled(), [(1, Some(ErrorCode::TopicInvalid))]);
 }
+
+/// Every planted fault of publishing is one that these tests see.
+#[cfg(feature = "planted-faults")]
+#[test]
+fn planted_faults_of_publishing_do_not_go_unseen() {
+    for (fault, test) in [
+        (
+            "publish-two-in-flight",
+            b12_one_is_in_flight_per_topic_and_the_next_follows_when_it_settles as fn(),
+        ),
+        ("resend-without-key", b12_what_was_not_done_is_sent_again_under_the_same_key),
+    ] {
+        motet_protocol::fault::plant(Some(fault));
+        let outcome = std::panic::catch_unwind(test);
+        motet_protocol::fault::plant(None);
+        assert!(outcome.is_err(), "{fault} was not seen");
+    }
+}
