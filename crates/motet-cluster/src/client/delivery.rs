@@ -198,12 +198,13 @@ impl<P: Clone> Topic<P> {
 
     /// Delivers what of an answer's messages is new.
     fn accept(&mut self, env: &mut Env<P>, frame: &JoinedFrame, messages: Vec<Message<P>>) {
+        let replayed = if self.join.is_some_and(|join| join.first) { frame.replayed } else { 0 };
         for (index, message) in messages.into_iter().enumerate() {
             let at = self.position.as_ref().map_or(0, |position| position.offset);
             if message.offset <= at {
                 env.counters.repeats += 1;
             } else if message.offset == at + 1 {
-                let ago = u64::from(frame.replayed).saturating_sub(index as u64);
+                let ago = u64::from(replayed).saturating_sub(index as u64);
                 // Of a tail in several parts the newest are in the last one.
                 let ago = if frame.more { ago.min(1) } else { ago };
                 self.deliver(env, message, (ago > 0).then_some(ago));

@@ -162,7 +162,6 @@ impl<P: Clone> Client<P> {
             self.each_shard(ClientOutput::CloseShard);
         }
         self.topics.clear();
-        self.handlers.clear();
         self.shards.fill(0);
         self.env.ring_bytes = 0;
         match self.life.phase {
@@ -217,6 +216,10 @@ impl<P: Clone> Client<P> {
             visible: self.env.config.visible,
             build: self.env.config.build.clone(),
         });
+        if self.env.config.shared_node && self.life.has_run {
+            // Its connection may be waiting out a backoff that nobody was there to cut short.
+            self.env.outbox.send(ToNode::Nudge);
+        }
         for topic in self.topics.values_mut() {
             self.env.outbox.subscribe(&topic.name);
             topic.want_join(&mut self.env);

@@ -65,8 +65,6 @@ pub struct Client<P> {
     status: ClientStatus,
     coordinator: Option<NodeId>,
     topics: BTreeMap<String, Topic<P>>,
-    /// Topics of each handler.
-    handlers: BTreeMap<HandlerId, String>,
     /// Subscribed topics on each data channel.
     shards: [u32; SHARDS as usize],
     publications: Publications<P>,
@@ -86,7 +84,6 @@ impl<P: Clone> Client<P> {
             status: ClientStatus::Idle,
             coordinator: None,
             topics: BTreeMap::new(),
-            handlers: BTreeMap::new(),
             shards: [0; SHARDS as usize],
             publications: Publications::new(),
             replica: Replica::new(),
@@ -170,7 +167,6 @@ impl<P: Clone> Client<P> {
             self.env.outbox.push(ClientOutput::Subscription { topic: name, state });
             return;
         }
-        self.handlers.insert(handler.id, name.clone());
         if let Some(topic) = self.topics.get_mut(&name) {
             topic.add_handler(&mut self.env, handler);
             return;
@@ -191,10 +187,11 @@ impl<P: Clone> Client<P> {
     }
 
     fn unsubscribe(&mut self, handler: HandlerId) {
-        let Some(name) = self.handlers.remove(&handler) else { return };
-        let Some(topic) = self.topics.get_mut(&name) else { return };
+        let has_it = |topic: &&mut Topic<P>| topic.handlers.iter().any(|one| one.id == handler);
+        let Some(topic) = self.topics.values_mut().find(has_it) else { return };
         topic.remove_handler(&mut self.env, handler);
         if self.life.is_away() && topic.handlers.is_empty() {
+            let name = topic.name.clone();
             // A page that is away has no timer, so nothing lingers.
             self.env.clear_due();
             self.end_topic(&name);

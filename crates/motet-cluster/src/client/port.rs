@@ -84,13 +84,7 @@ impl<P: Clone> Client<P> {
             self.env.counters.stale_frames += 1;
             return;
         }
-        let gone = if full { self.replica.absent_from(routes) } else { Vec::new() };
-        for topic in gone.into_iter().chain(dropped) {
-            self.replica.drop_route(&topic);
-            if let Some(topic) = self.topics.get_mut(&topic) {
-                topic.lose_route(&mut self.env);
-            }
-        }
+        let before = self.replica.told();
         let own = self.env.identity.node;
         for route in routes {
             let topics = &self.topics;
@@ -100,6 +94,13 @@ impl<P: Clone> Client<P> {
                 && let Some(topic) = self.topics.get_mut(&route.topic)
             {
                 topic.on_route(&mut self.env, route);
+            }
+        }
+        let left_out = if full { self.replica.told_before(before) } else { Vec::new() };
+        for topic in dropped.into_iter().chain(left_out) {
+            self.replica.drop_route(&topic);
+            if let Some(topic) = self.topics.get_mut(&topic) {
+                topic.lose_route(&mut self.env);
             }
         }
         self.life.set_owns(self.replica.routes().any(|known| own == Some(known.route.owner)));

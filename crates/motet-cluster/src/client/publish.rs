@@ -289,10 +289,8 @@ impl<P: Clone> Publications<P> {
         self.entries().filter_map(sent).min()
     }
 
-    /// What waits, oldest first.
+    /// What waits, by topic, in the order in which it will be sent.
     pub(super) fn pending(&self, now: Instant) -> Vec<PendingPublish> {
-        let mut entries: Vec<_> = self.entries().collect();
-        entries.sort_by_key(|entry| entry.number);
         let row = |entry: &Entry<P>| PendingPublish {
             correlation: entry.correlation,
             call: match entry.step {
@@ -304,7 +302,7 @@ impl<P: Clone> Publications<P> {
             age_ms: millis(now - entry.asked),
             remaining_ms: millis(entry.deadline - now),
         };
-        entries.into_iter().map(row).collect()
+        self.entries().map(row).collect()
     }
 }
 

@@ -23,6 +23,8 @@ pub struct KnownRoute {
     pub confirmed: Option<Instant>,
     /// Order of arrival: the first to come is the first to be evicted.
     arrival: u64,
+    /// When it was told last, in the same order: tells which rows a full table has left out.
+    told: u64,
 }
 
 #[derive(Debug)]
@@ -30,7 +32,8 @@ pub(super) struct Replica {
     fence: Fence,
     members: Vec<Member>,
     routes: BTreeMap<String, KnownRoute>,
-    arrivals: u64,
+    /// Number of the last row told.
+    told: u64,
     /// Rows that nothing protects from eviction.
     foreign: usize,
 }
@@ -41,7 +44,7 @@ impl Replica {
             fence: Fence::default(),
             members: Vec::new(),
             routes: BTreeMap::new(),
-            arrivals: 0,
+            told: 0,
             foreign: 0,
         }
     }
@@ -75,19 +78,20 @@ impl Replica {
         counts
     }
 
+    /// Takes members, kept in the order of their registration.
     pub(super) fn set_members(&mut self, members: Vec<Member>, gone: &[NodeId], full: bool) {
         if full {
             self.members.clear();
         }
         self.members.retain(|member| !gone.contains(&member.node));
         for member in members {
-            if let Some(known) = self.members.iter_mut().find(|known| known.node == member.node) {
-                *known = member;
-            } else if self.members.len() < MEMBERS_MAX {
-                self.members.push(member);
+            self.members.retain(|known| known.node != member.node);
+            if self.members.len() < MEMBERS_MAX {
+                let place = |known: &Member| (known.order, known.node);
+                let at = self.members.iter().position(|known| place(known) > place(&member));
+                self.members.insert(at.unwrap_or(self.members.len()), member);
             }
         }
-        self.members.sort_by_key(|member| (member.order, member.node));
     }
 
     /// Takes a row. False when it is older than what is known. `keep` says which topics are never
@@ -98,7 +102,12 @@ impl Replica {
         route: &Route,
         keep: impl Fn(&Route) -> bool,
     ) -> bool {
-        let known = self.routes.get(&route.topic);
+        self.told += 1;
+        let told = self.told;
+        let known = self.routes.get_mut(&route.topic).map(|known| {
+            known.told = told;
+            &*known
+        });
         if known.is_some_and(|known| route.fence < known.route.fence) {
             return false;
         }
@@ -111,9 +120,8 @@ impl Replica {
             Some(known) if known.route == *route => known.updated,
             _ => now,
         };
-        let arrival = known.map_or(self.arrivals, |known| known.arrival);
-        self.arrivals += 1;
-        let row = KnownRoute { route: route.clone(), updated, confirmed, arrival };
+        let arrival = known.map_or(told, |known| known.arrival);
+        let row = KnownRoute { route: route.clone(), updated, confirmed, arrival, told };
         if self.routes.insert(route.topic.clone(), row).is_none() && !keep(route) {
             self.foreign += 1;
             if self.foreign > FOREIGN_TOPICS_MAX {
@@ -126,28 +134,31 @@ impl Replica {
     /// Drops the oldest unprotected rows. Which rows those are changes with subscriptions and
     /// owners, so they are counted anew.
     fn evict(&mut self, keep: impl Fn(&Route) -> bool) {
-        let foreign = self.routes.values().filter(|known| !keep(&known.route));
-        let mut arrivals: Vec<_> = foreign.map(|known| known.arrival).collect();
-        self.foreign = arrivals.len();
-        if self.foreign <= FOREIGN_TOPICS_MAX {
-            return;
+        loop {
+            let foreign = || self.routes.values().filter(|known| !keep(&known.route));
+            self.foreign = foreign().count();
+            if self.foreign <= FOREIGN_TOPICS_MAX {
+                return;
+            }
+            let oldest = foreign().min_by_key(|known| known.arrival);
+            let topic = oldest.expect("more than the limit").route.topic.clone();
+            self.routes.remove(&topic);
         }
-        arrivals.sort_unstable();
-        let first_kept = arrivals[self.foreign - FOREIGN_TOPICS_MAX];
-        self.routes.retain(|_, known| keep(&known.route) || known.arrival >= first_kept);
-        self.foreign = FOREIGN_TOPICS_MAX;
     }
 
     pub(super) fn drop_route(&mut self, topic: &str) {
         self.routes.remove(topic);
     }
 
-    /// Topics whose rows a full table no longer has.
-    pub(super) fn absent_from(&self, routes: &[Route]) -> Vec<String> {
-        let mut present: Vec<_> = routes.iter().map(|route| route.topic.as_str()).collect();
-        present.sort_unstable();
-        let absent = |topic: &&String| present.binary_search(&topic.as_str()).is_err();
-        self.routes.keys().filter(absent).cloned().collect()
+    /// Number of the last row told: what a full table names is told after it.
+    pub(super) const fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// Topics whose rows were told at or before this.
+    pub(super) fn told_before(&self, told: u64) -> Vec<String> {
+        let old = self.routes.iter().filter(|(_, known)| known.told <= told);
+        old.map(|(topic, _)| topic.clone()).collect()
     }
 }
 
@@ -156,6 +167,24 @@ mod tests {
     use motet_protocol::{Generation, RouteFence};
 
     use super::*;
+
+    #[test]
+    fn members_are_kept_in_the_order_of_their_registration() {
+        let mut replica = Replica::new();
+        let member = |order: u64, bits| Member {
+            node: NodeId::from_bits(bits),
+            tab: motet_protocol::TabId::from_bits(1),
+            order,
+            visible: true,
+            transport: crate::table::TransportStatus::Idle,
+            leaving: false,
+            idempotent: false,
+        };
+        replica.set_members(vec![member(3, 1), member(1, 2), member(2, 3)], &[], true);
+        replica.set_members(vec![member(4, 2)], &[NodeId::from_bits(1)], false);
+        let orders: Vec<_> = replica.members().iter().map(|member| member.order).collect();
+        assert_eq!(orders, [2, 4]);
+    }
 
     fn route(topic: &str, epoch: u64) -> Route {
         Route {
@@ -189,6 +218,9 @@ mod tests {
         let mut replica = Replica::new();
         assert!(replica.set_route(Instant::ZERO, &route("a", 2), |_| true));
         assert!(!replica.set_route(Instant::ZERO, &route("a", 1), |_| true));
-        assert_eq!(replica.absent_from(&[route("b", 2)]), ["a"]);
+        let before = replica.told();
+        assert!(!replica.set_route(Instant::ZERO, &route("a", 1), |_| true));
+        assert_eq!(replica.told_before(before), [""; 0], "but it was named");
+        assert_eq!(replica.told_before(replica.told()), ["a"]);
     }
 }

@@ -149,7 +149,7 @@ impl<P: Clone> Client<P> {
         self.replica.routes()
     }
 
-    /// Publications that wait, oldest first.
+    /// Publications that wait, by topic, in the order in which they will be sent.
     #[must_use]
     pub fn pending_publishes(&self) -> Vec<PendingPublish> {
         self.publications.pending(self.env.now)

@@ -38,6 +38,8 @@ pub(super) struct Join {
     pub(super) call: Option<CallId>,
     /// The route it went by.
     fence: Option<RouteFence>,
+    /// It asks for a place, so that its answer may begin with earlier messages.
+    pub(super) first: bool,
     /// Since when an answer is wanted.
     pub(super) since: Instant,
     /// When it is asked again.
@@ -266,8 +268,15 @@ impl<P: Clone> Topic<P> {
             return;
         }
         let since = env.now;
-        self.join =
-            Some(Join { call: None, fence: None, since, retry: since, unanswered: 0, refused: 0 });
+        self.join = Some(Join {
+            call: None,
+            fence: None,
+            first: false,
+            since,
+            retry: since,
+            unanswered: 0,
+            refused: 0,
+        });
         self.send_join(env);
     }
 
@@ -303,6 +312,7 @@ impl<P: Clone> Topic<P> {
         let call = CallId::random(&mut env.rng);
         join.call = Some(call);
         join.fence = self.fence;
+        join.first = self.position.is_none();
         self.held.mark_asked();
         self.ahead_asked = true;
         self.doubt = false;

@@ -71,6 +71,17 @@ fn b18_an_answer_that_contradicts_itself_is_refused_and_asked_for_again() {
 }
 
 #[test]
+fn b18_messages_that_an_answer_calls_earlier_than_the_subscription_are_not_withheld() {
+    let mut rig = Rig::live();
+    rig.routes(&[route("t", OTHER, 2)]);
+    let join = rig.join();
+    let (mut frame, payloads) = Rig::answer(&join, 2, at("a", 12), 11..13);
+    frame.replayed = 2;
+    rig.send_joined((frame, payloads));
+    assert_eq!(rig.seen(), live(11..=12));
+}
+
+#[test]
 fn b18_answers_for_another_page_or_from_another_node_are_refused() {
     let mut rig = Rig::live();
     rig.routes(&[route("t", OTHER, 2)]);

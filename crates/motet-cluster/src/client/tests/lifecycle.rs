@@ -384,7 +384,7 @@ fn b26_a_page_leaves_a_shared_node_alive_and_says_bye() {
     assert!(!rig.out.iter().any(|output| matches!(output, ClientOutput::Announce(_))));
     rig.page(PageEvent::Show);
     rig.node_up(2);
-    rig.frames();
+    assert!(rig.frames().contains(&ToNode::Nudge));
     rig.routes(&[route("t", OWNER, 1)]);
     assert_eq!(rig.join().position, Some(at("a", 10)));
 }
