@@ -310,7 +310,7 @@ impl World {
     }
 
     fn lose_tokens(&mut self, for_good: bool, duration: u64) -> bool {
-        if !self.tokens_valid {
+        if !self.tokens_valid || !self.setup.tokens {
             return false;
         }
         self.tokens_fail(for_good);

@@ -1,7 +1,32 @@
 //! Planted faults: wrong behaviour of the cores that the checks must see.
 
 /// Every planted fault of the cores, by name.
-pub const ALL: &[&str] = &[];
+pub const ALL: &[&str] = &[
+    "accept-any-release",
+    "broadcast-while-revalidating",
+    "deliver-repeats",
+    "follow-older-route",
+    "forget-gap-on-reset",
+    "ignore-death",
+    "ignore-handoff",
+    "ignore-route-fence-on-data",
+    "keep-governing-without-lock",
+    "keep-position-after-show-without-join",
+    "never-proceed",
+    "never-replace-frozen-owner",
+    "never-steal",
+    "obey-lower-fence",
+    "publish-two-in-flight",
+    "release-before-unsubscribe",
+    "repeat-epoch",
+    "report-owns-nothing",
+    "resend-without-key",
+    "reuse-generation",
+    "skip-history-paging",
+    "skip-hole-check",
+    "skip-released",
+    "skip-revalidate",
+];
 
 /// The planted fault with this name.
 ///

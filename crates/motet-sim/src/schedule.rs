@@ -129,3 +129,28 @@ fn draw_fault(setup: &Setup, span: u64, steps: &mut Vec<Step>, rng: &mut Rng) {
         steps.push(Step { at, action: Action::Fault { fault, aim, duration, stage: None } });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_schedule_has_its_steps_and_faults_of_many_kinds() {
+        let mut rng = Rng::from_seed([7; 32]);
+        let mut kinds = std::collections::BTreeSet::new();
+        for _ in 0..200 {
+            let setup = Setup::draw(&mut rng);
+            let steps = draw(&setup, &mut rng);
+            let faults = steps.iter().filter_map(|step| match step.action {
+                Action::Fault { fault, .. } => Some(fault),
+                _ => None,
+            });
+            let faults: Vec<_> = faults.collect();
+            assert!(steps.len() >= STEPS_MIN && faults.len() >= FAULTS_MIN);
+            assert!(setup.tabs.len() >= 4);
+            assert!(steps.is_sorted_by_key(|step| step.at));
+            kinds.extend(faults);
+        }
+        assert!(kinds.len() >= 8, "{kinds:?}");
+    }
+}

@@ -42,6 +42,8 @@ pub(crate) struct Setup {
     pub(crate) retained: usize,
     /// The server deduplicates publications and says so.
     pub(crate) extended: bool,
+    /// The server asks for tokens.
+    pub(crate) tokens: bool,
     /// Connections expire after so many seconds (0: never).
     pub(crate) token_seconds: u32,
     /// One way to the server, microseconds.
@@ -63,6 +65,7 @@ impl Setup {
         let count = if crowd { CROWD } else { 4 + rng.below(3) as usize };
         let style = rng.below(10);
         let tabs = (0..count).map(|index| draw_host(style, index, rng)).collect();
+        let tokens = rng.below(2) == 0;
         let topics = (0..2 + rng.below(4)).map(|index| draw_topic(index, rng)).collect();
         Self {
             cluster: ClusterName::new("simulated"),
@@ -70,7 +73,8 @@ impl Setup {
             topics,
             retained: if rng.below(6) == 0 { 8 } else { 1_000 },
             extended: rng.below(4) != 0,
-            token_seconds: if rng.below(3) == 0 { 5 + rng.below(20) as u32 } else { 0 },
+            tokens,
+            token_seconds: if tokens && rng.below(2) == 0 { 5 + rng.below(20) as u32 } else { 0 },
             network_delay: if rng.below(4) == 0 { 20_000 } else { 400 },
             newer_per_mille: if rng.below(3) == 0 { 200 } else { 0 },
             cache_rule: if rng.below(3) == 0 { CacheRule::Drop } else { CacheRule::Evict },

@@ -1,7 +1,8 @@
 //! The host of a node: a worker, a shared worker, or the page itself.
 
 use motet_cluster::frame::ToNode;
-use motet_cluster::lock::LockEvent;
+use motet_cluster::lock::{LockEvent, LockOp, LockRequest};
+use motet_cluster::name::LockName;
 use motet_cluster::node::{
     Identity, Node, NodeConfig, NodeInput, NodeOutput, NodePacket, ToNodePacket,
 };
@@ -12,7 +13,6 @@ use crate::media::channel::{Channel, ListenerId};
 use crate::media::lock::Agent;
 use crate::media::port::{Port, PortId};
 use crate::media::wire::Post;
-use crate::server::ConnectionId;
 use crate::world::World;
 use crate::world::context::{ContextId, Kind, Slot, Task};
 
@@ -29,9 +29,12 @@ pub(crate) struct Host {
     /// Names the objects that only post.
     senders: [ListenerId; 2],
     pub(crate) ports: Vec<PortId>,
+    /// The request for the node's own lock, until it is granted.
+    life: Option<LockRequest>,
+    /// Pages that are told of the node once its own lock is held: their wait for it must come
+    /// second.
+    awaited: Vec<(PortId, u32)>,
     pub(crate) transport: Transport,
-    /// The server connection of the moment.
-    pub(crate) connection: Option<ConnectionId>,
 }
 
 impl core::fmt::Debug for Host {
@@ -79,8 +82,9 @@ impl World {
             inbox: self.channels.open(Channel::Inbox(node), id),
             senders: [self.channels.sender(), self.channels.sender()],
             ports: Vec::new(),
-            transport: Transport::new(now, self.rng.fork()),
-            connection: None,
+            life: None,
+            awaited: Vec::new(),
+            transport: Transport::new(self.setup.tokens, self.rng.fork()),
         };
         self.note(|| format!("node {node} starts in context {id} of tab {tab}"));
         self.contexts[id].host = Some(Box::new(host));
@@ -95,9 +99,10 @@ impl World {
     fn accept_port(&mut self, id: ContextId, port: PortId, start: u32) {
         let Some(host) = self.contexts[id].host.as_mut() else { return };
         host.ports.push(port);
-        let node = host.id;
-        let page = self.ports[port].page;
-        if self.contexts[page].alive() {
+        if host.life.is_some() {
+            host.awaited.push((port, start));
+        } else {
+            let node = host.id;
             self.send_behind(port, false, 100, Task::NodeUp { start, port, node });
         }
     }
@@ -119,6 +124,16 @@ impl World {
     }
 
     pub(crate) fn host_lock(&mut self, id: ContextId, event: LockEvent) {
+        if let LockEvent::Granted { request } = event
+            && let Some(host) = self.contexts[id].host.as_mut()
+            && host.life == Some(request)
+        {
+            host.life = None;
+            let node = host.id;
+            for (port, start) in core::mem::take(&mut host.awaited) {
+                self.send_behind(port, false, 100, Task::NodeUp { start, port, node });
+            }
+        }
         self.host_input(id, NodeInput::Lock(event));
     }
 
@@ -208,6 +223,11 @@ impl World {
             }
             NodeOutput::Lock(op) => {
                 self.note(|| format!("node {} {op:?}", host.id));
+                if let LockOp::Request { request, name: LockName::Node(node), .. } = op
+                    && node == host.id
+                {
+                    host.life = Some(request);
+                }
                 self.ask_lock(host.agent, op);
             }
             NodeOutput::Transport(op) => {
@@ -237,7 +257,7 @@ impl World {
             self.ports[*port].host_open = false;
         }
         self.forget_agent(host.agent, locks_after);
-        if let Some(connection) = host.connection {
+        for connection in host.transport.connections() {
             self.client_closes(connection, told);
         }
         self.checks.node_ended(host.id);

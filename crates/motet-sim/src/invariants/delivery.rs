@@ -138,8 +138,8 @@ impl Streams {
         if let Recipients::One(handler) = delivery.to {
             return stream.replayed_to_one(key, handler, index);
         }
-        if delivery.replayed && stream.next != Next::Any && stream.position.is_some() {
-            // Earlier than the promise, to all: only while nothing live was handed out.
+        if delivery.replayed && !stream.fresh {
+            // Earlier than the promise, although that has begun.
             return stream.replayed_to_all(key, index);
         }
         stream.live(key, delivery, index)
@@ -162,6 +162,7 @@ impl Streams {
             Next::AtMost(_) => 0,
         };
         if let Some(position) = &stream.position
+            && !stream.gap_open
             && *position != gap.from
         {
             return unordered(key, &format!("{gap:?} does not begin at {position:?}"));
@@ -196,7 +197,7 @@ impl Streams {
         match state {
             SubscriptionState::Ready(position) => {
                 stream.refused = false;
-                if !stream.fresh {
+                if !stream.fresh || !stream.heard {
                     return Ok(());
                 }
                 stream.fresh = false;
@@ -218,7 +219,7 @@ impl Streams {
             SubscriptionState::Failed(_) => {
                 *stream = Stream { heard: stream.heard, refused: true, ..Stream::new() };
             }
-            SubscriptionState::Pending | SubscriptionState::Recovering => {}
+            SubscriptionState::Pending | SubscriptionState::Recovering => stream.refused = false,
         }
         Ok(())
     }

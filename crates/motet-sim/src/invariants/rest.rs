@@ -24,6 +24,12 @@ const SETTLE_BASE: u64 = 6 * SECOND;
 const BACKOFF_MAX: u64 = 30 * SECOND;
 /// How long an idle cluster is watched.
 const QUIET_WATCH: u64 = 10 * SECOND;
+/// Subscriptions that come and go.
+const CHURN_CYCLES: u64 = 300;
+/// Time of one of them.
+const CHURN_STEP: u64 = 10 * MS;
+/// Locks that a node may hold or await besides one for each node and page.
+const CLAIMS_EXTRA: usize = 6;
 /// Posts per second that an idle cluster stays below.
 const QUIET_RATE: u64 = 2;
 
@@ -101,6 +107,7 @@ impl World {
         self.await_owners();
         self.probe();
         self.watch_quiet();
+        self.churn();
         self.close_all();
     }
 
@@ -183,6 +190,48 @@ impl World {
         if beating.len() > 1 || (beating.is_empty() && !alone) {
             let text = format!("at rest {beating:?} act as coordinator");
             self.checks.fail("one-coordinator", self.now, &text);
+        }
+    }
+
+    /// `bounded`: handlers that come and go leave nothing behind.
+    fn churn(&mut self) {
+        if self.checks.violation.is_some() {
+            return;
+        }
+        self.judge_claims();
+        if !self.chance(60) {
+            return;
+        }
+        let Some(page) = (0..self.tabs.len()).find_map(|tab| self.open_page(tab)) else { return };
+        let before = self.claims();
+        for cycle in 0..CHURN_CYCLES {
+            let topic = (cycle % self.setup.topics.len() as u64) as usize;
+            let at = cycle * CHURN_STEP;
+            self.send(page, at, Task::App(AppCall::Subscribe(topic, 0)));
+            self.send(page, at + CHURN_STEP / 2, Task::App(AppCall::Unsubscribe(topic)));
+        }
+        self.run_until(self.now + CHURN_CYCLES * CHURN_STEP);
+        self.await_owners();
+        let after = self.claims();
+        if after > before + 2 {
+            let text = format!("{CHURN_CYCLES} subscriptions left {after} locks, not {before}");
+            self.checks.fail("bounded", self.now, &text);
+        }
+    }
+
+    fn claims(&self) -> usize {
+        let hosts = self.contexts.iter().filter_map(|context| context.host.as_ref());
+        hosts.map(|host| self.locks.claims_of(host.agent).len()).sum()
+    }
+
+    /// A node holds or awaits few locks besides one for each other node and page.
+    fn judge_claims(&mut self) {
+        let most = self.checks.owners.nodes().count() + self.tabs.len() + CLAIMS_EXTRA;
+        let hosts = self.contexts.iter().filter_map(|context| context.host.as_ref());
+        let worst = hosts.map(|host| (self.locks.claims_of(host.agent).len(), host.id)).max();
+        if let Some((claims, node)) = worst.filter(|(claims, _)| *claims > most) {
+            let text = format!("{node} holds or awaits {claims} locks at rest");
+            self.checks.fail("bounded", self.now, &text);
         }
     }
 

@@ -82,6 +82,7 @@ fn options(setup: &Setup) -> HubOptions {
         expired_close_delay: Duration::from_secs(3),
         channel_position_check_delay: Duration::from_secs(10),
         features: if setup.extended { Features::ALL } else { Features::default() },
+        allow_anonymous_connect_without_token: !setup.tokens,
         report_accepted: true,
         ..HubOptions::default()
     }
