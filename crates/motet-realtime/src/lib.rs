@@ -4,5 +4,13 @@
 //! `next_timeout()`, the socket belongs to a driver. Sessions speak the typed messages of
 //! [`message`]; the encodings are a layer of their own.
 
+pub mod broker;
+pub mod client;
 pub mod codec;
+pub mod hub;
 pub mod message;
+mod pattern;
+mod payload;
+pub mod server;
+
+pub use payload::Payload;
