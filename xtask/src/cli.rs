@@ -74,7 +74,7 @@ enum Command {
 
     /// Run simulated schedules and check the invariants after every step.
     #[command(after_help = "Examples:\n  cargo xtask sim --seeds 20000\n  \
-                            cargo xtask sim --seeds 1 --first 4711\n\n\
+                            cargo xtask sim --seed 4711 --trace\n\n\
                             All arguments are passed on: `cargo xtask sim -- --help` lists them.")]
     Sim(sim::Options),
 

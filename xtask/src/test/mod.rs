@@ -18,9 +18,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// How many schedules continuous integration simulates.
 const SEEDS: &str = "20000";
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step { name: "rust", what: "unit and integration tests, fuzz corpora", run: rust },
     Step { name: "doctest", what: "examples in the documentation", run: doctest },
+    Step { name: "plants", what: "planted faults are caught", run: planted },
     Step { name: "sim", what: "simulated schedules", run: simulated },
     Step { name: "wasm", what: "browser modules", run: modules },
     Step { name: "npm", what: "npm package", run: package },
@@ -57,8 +58,18 @@ fn doctest() -> Result<Report> {
     counted(&mut doctest, Runner::Libtest, 15 * MINUTE)
 }
 
+/// Apart from the other tests, since no other build may have the faults in it.
+fn planted() -> Result<Report> {
+    install::cargo_tool("cargo-nextest")?;
+    let mut nextest = cargo();
+    nextest.args(["nextest", "run", "--package", "motet-sim", "--features", "plants"]);
+    nextest.args(["--test", "planted_faults", "--no-fail-fast", "--profile", "ci"]);
+    counted(&mut nextest, Runner::Nextest, 15 * MINUTE)
+}
+
 fn simulated() -> Result<Report> {
-    counted(sim::command().args(["--seeds", SEEDS]), Runner::Simulator, 20 * MINUTE)
+    let mut sim = sim::command();
+    counted(sim.args(["--seeds", SEEDS, "--coverage"]), Runner::Simulator, 20 * MINUTE)
 }
 
 fn modules() -> Result<Report> {

@@ -75,7 +75,7 @@ impl Module {
 fn optimise(tool: &Path, wasm: &Path) -> Result<()> {
     let optimised = wasm.with_extension("opt");
     let mut command = command(tool);
-    // What rustc emits by default; a stripped module no longer says so itself.
+    // What rustc emits by default and every browser with module workers understands.
     for feature in [
         "bulk-memory",
         "bulk-memory-opt",
@@ -88,7 +88,13 @@ fn optimise(tool: &Path, wasm: &Path) -> Result<()> {
     ] {
         command.arg(format!("--enable-{feature}"));
     }
-    command.args(["-Os", "--converge", "--strip-debug", "--strip-producers"]);
+    command.args([
+        "-Os",
+        "--converge",
+        "--strip-debug",
+        "--strip-producers",
+        "--strip-target-features",
+    ]);
     command.arg("-o").arg(&optimised).arg(wasm);
     process::run(&mut command, OPTIMISE_LIMIT)?;
     fs::rename(&optimised, wasm)?;
