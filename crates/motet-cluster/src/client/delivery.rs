@@ -317,6 +317,8 @@ impl<P: Clone> Topic<P> {
         while let Some((start, reason)) = self.resume_at() {
             match &self.position {
                 None => {
+                    // The promise begins here; what is held of earlier epochs lies before it.
+                    self.held.keep_only(&start.epoch);
                     self.position = Some(start.clone());
                     self.set_state(env, SubscriptionState::Ready(start));
                 }

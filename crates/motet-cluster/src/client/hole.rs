@@ -115,6 +115,12 @@ impl<P> Held<P> {
         self.count();
     }
 
+    /// Drops what is of any other epoch.
+    pub(super) fn keep_only(&mut self, epoch: &StreamEpoch) {
+        self.lanes.retain(|lane| lane.epoch == *epoch);
+        self.count();
+    }
+
     fn count(&mut self) {
         self.len = self.lanes.iter().map(|lane| lane.messages.len()).sum();
     }

@@ -222,7 +222,7 @@ impl<P: Clone> Client<P> {
     }
 
     /// Outputs for every data channel in use.
-    fn each_shard(&mut self, output: impl Fn(u8) -> ClientOutput<P>) {
+    fn each_shard(&mut self, output: fn(u8) -> ClientOutput<P>) {
         for shard in 0..SHARDS {
             if self.shards[shard as usize] > 0 {
                 self.env.outbox.push(output(shard));

@@ -90,7 +90,7 @@ impl<P: Clone> Client<P> {
             let topics = &self.topics;
             let keep =
                 |route: &Route| own == Some(route.owner) || topics.contains_key(&route.topic);
-            if self.replica.set_route(self.env.now, route, keep)
+            if self.replica.set_route(self.env.now, route, &keep)
                 && let Some(topic) = self.topics.get_mut(&route.topic)
             {
                 topic.on_route(&mut self.env, route);

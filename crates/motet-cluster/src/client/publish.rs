@@ -117,7 +117,7 @@ impl<P: Clone> Publications<P> {
         });
         if let Some((number, topic)) = oldest.min() {
             let error = Error::new(ErrorCode::QueueOverflow).with_detail(topic.as_str());
-            self.remove(env, &topic, Err(error), |entry| entry.number == number);
+            self.remove(env, &topic, Err(error), &|entry| entry.number == number);
         }
     }
 
@@ -127,7 +127,7 @@ impl<P: Clone> Publications<P> {
         env: &mut Env<P>,
         topic: &str,
         result: Result<(), Error>,
-        matches: impl Fn(&Entry<P>) -> bool,
+        matches: &dyn Fn(&Entry<P>) -> bool,
     ) {
         let Some(queue) = self.topics.get_mut(topic) else { return };
         if let Some(index) = queue.iter().position(matches)
@@ -190,7 +190,7 @@ impl<P: Clone> Publications<P> {
             return;
         };
         match error {
-            None => self.remove(env, &topic, Ok(()), is_it),
+            None => self.remove(env, &topic, Ok(()), &is_it),
             Some(error) => match judge(error.code) {
                 Verdict::NotDone => entry.wait(env, &error),
                 Verdict::Unknown if idempotent => {
@@ -199,9 +199,9 @@ impl<P: Clone> Publications<P> {
                 }
                 Verdict::Unknown => {
                     let unknown = Error { code: ErrorCode::OutcomeUnknown, ..error };
-                    self.remove(env, &topic, Err(unknown), is_it);
+                    self.remove(env, &topic, Err(unknown), &is_it);
                 }
-                Verdict::Final => self.remove(env, &topic, Err(error), is_it),
+                Verdict::Final => self.remove(env, &topic, Err(error), &is_it),
             },
         }
         self.pump(env, &topic);
@@ -212,7 +212,7 @@ impl<P: Clone> Publications<P> {
         let mut queues = self.topics.iter();
         let Some((topic, _)) = queues.find(|(_, queue)| queue.iter().any(is_it)) else { return };
         let topic = topic.clone();
-        self.remove(env, &topic, Err(ErrorCode::Aborted.into()), is_it);
+        self.remove(env, &topic, Err(ErrorCode::Aborted.into()), &is_it);
         self.pump(env, &topic);
     }
 
@@ -220,7 +220,7 @@ impl<P: Clone> Publications<P> {
     pub(super) fn node_lost(&mut self, env: &mut Env<P>) {
         self.open = false;
         let idempotent = self.idempotent;
-        self.take_out(env, |entry, now| {
+        self.take_out(env, &|entry, now| {
             if let Step::InFlight(..) = entry.step {
                 if !idempotent {
                     return Some(ErrorCode::OutcomeUnknown.into());
@@ -235,12 +235,12 @@ impl<P: Clone> Publications<P> {
     /// The page goes away or the node stopped for good: everything settles now.
     pub(super) fn settle_all(&mut self, env: &mut Env<P>, error: &Error) {
         self.open = false;
-        self.take_out(env, |_, _| Some(error.clone()));
+        self.take_out(env, &|_, _| Some(error.clone()));
     }
 
     /// Settles what is past its deadline and sends what has waited for its time.
     pub(super) fn tick(&mut self, env: &mut Env<P>) {
-        self.take_out(env, |entry, now| {
+        self.take_out(env, &|entry, now| {
             let known_not_done = !entry.exposed && matches!(entry.step, Step::Waiting(_));
             (now >= entry.deadline).then(|| {
                 let code = if known_not_done {
@@ -261,7 +261,7 @@ impl<P: Clone> Publications<P> {
     fn take_out(
         &mut self,
         env: &mut Env<P>,
-        mut verdict: impl FnMut(&mut Entry<P>, Instant) -> Option<Error>,
+        verdict: &dyn Fn(&mut Entry<P>, Instant) -> Option<Error>,
     ) {
         for queue in self.topics.values_mut() {
             queue.retain_mut(|entry| match verdict(entry, env.now) {

@@ -100,7 +100,7 @@ impl Replica {
         &mut self,
         now: Instant,
         route: &Route,
-        keep: impl Fn(&Route) -> bool,
+        keep: &dyn Fn(&Route) -> bool,
     ) -> bool {
         self.told += 1;
         let told = self.told;
@@ -133,7 +133,7 @@ impl Replica {
 
     /// Drops the oldest unprotected rows. Which rows those are changes with subscriptions and
     /// owners, so they are counted anew.
-    fn evict(&mut self, keep: impl Fn(&Route) -> bool) {
+    fn evict(&mut self, keep: &dyn Fn(&Route) -> bool) {
         loop {
             let foreign = || self.routes.values().filter(|known| !keep(&known.route));
             self.foreign = foreign().count();
@@ -205,8 +205,8 @@ mod tests {
         let mut replica = Replica::new();
         let keep = |route: &Route| route.topic.starts_with("mine");
         for number in 0..2_000 {
-            replica.set_route(Instant::ZERO, &route(&format!("mine.{number}"), 1), keep);
-            replica.set_route(Instant::ZERO, &route(&format!("other.{number:05}"), 1), keep);
+            replica.set_route(Instant::ZERO, &route(&format!("mine.{number}"), 1), &keep);
+            replica.set_route(Instant::ZERO, &route(&format!("other.{number:05}"), 1), &keep);
         }
         let mine = replica.routes().filter(|known| keep(&known.route)).count();
         assert_eq!((mine, replica.routes().count()), (2_000, 2_000 + FOREIGN_TOPICS_MAX));
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn a_row_of_an_older_decision_is_refused() {
         let mut replica = Replica::new();
-        assert!(replica.set_route(Instant::ZERO, &route("a", 2), |_| true));
-        assert!(!replica.set_route(Instant::ZERO, &route("a", 1), |_| true));
+        assert!(replica.set_route(Instant::ZERO, &route("a", 2), &|_| true));
+        assert!(!replica.set_route(Instant::ZERO, &route("a", 1), &|_| true));
         let before = replica.told();
-        assert!(!replica.set_route(Instant::ZERO, &route("a", 1), |_| true));
+        assert!(!replica.set_route(Instant::ZERO, &route("a", 1), &|_| true));
         assert_eq!(replica.told_before(before), [""; 0], "but it was named");
         assert_eq!(replica.told_before(replica.told()), ["a"]);
     }
