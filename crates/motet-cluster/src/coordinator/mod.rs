@@ -87,8 +87,12 @@ impl Coordinator {
         self.fence
     }
 
+    /// Whether nobody is left who could take over.
     pub(crate) fn alone(&self) -> bool {
-        self.members.keys().all(|node| *node == self.me)
+        let stays = |entry: &MemberEntry| {
+            !entry.suspect && entry.row.as_ref().is_none_or(|row| !row.leaving)
+        };
+        !self.members.iter().any(|(node, entry)| *node != self.me && stays(entry))
     }
 
     /// Ends the collection of reports when everybody has answered, or time is up.

@@ -122,10 +122,15 @@ impl<P: Clone> Node<P> {
         (following && !self.pinged).then(|| self.heard + SILENCE_PING)
     }
 
+    /// A member that does not leave asks for the coordinator until it hears of one.
+    fn seeks_coordinator(&self) -> bool {
+        self.locks.has(Purpose::Life) && !self.leaving
+    }
+
     pub(super) fn membership_tick(&mut self, now: Instant) {
         if let Role::Joining { hello_at, .. } = self.role
             && hello_at <= now
-            && self.locks.has(Purpose::Life)
+            && self.seeks_coordinator()
         {
             self.say_hello(now);
         }
@@ -147,7 +152,7 @@ impl<P: Clone> Node<P> {
 
     pub(super) fn membership_timeout(&self) -> Option<Instant> {
         let hello = match self.role {
-            Role::Joining { hello_at, .. } if self.locks.has(Purpose::Life) => Some(hello_at),
+            Role::Joining { hello_at, .. } if self.seeks_coordinator() => Some(hello_at),
             _ => None,
         };
         [hello, self.ping_at(), self.steal_at()].into_iter().flatten().min()

@@ -91,6 +91,8 @@ pub struct Node<P> {
     /// The page that waits for the node's end.
     closing: Option<ClientId>,
     leaving: bool,
+    /// Until then the node waits for others to take its topics.
+    leave_by: Option<Instant>,
     bad_frames: u32,
 }
 
@@ -134,6 +136,7 @@ impl<P: Clone> Node<P> {
             want_removed: BTreeSet::new(),
             closing: None,
             leaving: false,
+            leave_by: None,
             bad_frames: 0,
             config,
         }
@@ -194,6 +197,7 @@ impl<P: Clone> Node<P> {
             governing,
             self.membership_timeout(),
             self.look_at,
+            self.leave_by,
             self.revalidate_at,
             self.owner.next_timeout(),
             self.relay.next_timeout(),
@@ -203,6 +207,7 @@ impl<P: Clone> Node<P> {
 
     fn tick(&mut self, now: Instant) {
         self.membership_tick(now);
+        self.leave_tick(now);
         self.revalidate_tick(now);
         self.relay_tick(now);
         if let Role::Governing(coordinator) = &mut self.role
@@ -317,11 +322,20 @@ impl<P: Clone> Node<P> {
         }
     }
 
+    /// Nobody took the topics in time: they are released at the server all the same.
+    fn leave_tick(&mut self, now: Instant) {
+        if self.leave_by.is_some_and(|by| by <= now) {
+            self.leave_by = None;
+            self.owner.keep_only(|_| false, &mut self.out);
+        }
+    }
+
     /// Says Closed to the page that waits once nothing is left to hand over.
     fn end_if_released(&mut self) {
         if !self.leaving || !self.owner.is_empty() || self.relay.sends() {
             return;
         }
+        self.leave_by = None;
         if let Some(client) = self.closing.take() {
             self.out.page(client, crate::frame::ToPage::Closed);
         }

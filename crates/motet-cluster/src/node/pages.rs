@@ -1,5 +1,6 @@
 //! The pages attached to a node: what they want, and what they are told.
 
+use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 use motet_protocol::transport::TransportOp;
@@ -15,6 +16,9 @@ use crate::table::{Member, Route, RouteState};
 
 /// A page may want at most so many topics.
 const TOPICS_PER_PAGE_MAX: usize = 10_000;
+
+/// A node that leaves waits so long for others to take its topics; its page waits 2 s.
+const LEAVE_WAIT: Duration = Duration::from_millis(1_500);
 
 struct Page {
     visible: bool,
@@ -109,6 +113,7 @@ impl<P: Clone> Node<P> {
         }
         self.pages.pages.insert(client, Page { visible, topics: BTreeSet::new() });
         self.leaving = false;
+        self.leave_by = None;
         if self.config.shared {
             self.locks.request(Purpose::PageEnd(client), false, self.me, &mut self.out);
         }
@@ -220,6 +225,7 @@ impl<P: Clone> Node<P> {
         }
         self.closing = Some(client);
         self.leaving = true;
+        self.leave_by = Some(now + LEAVE_WAIT);
         if let Some(coordinator) = self.coordinator {
             self.tell_wants(coordinator);
         }
