@@ -1,0 +1,192 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::auth::{TokenRequest, issue};
+use crate::config::Config;
+use crate::error::ServerError;
+
+/// Real-time messaging over WebSocket and HTTP; speaks the Centrifuge protocol.
+#[derive(Debug, Parser)]
+#[command(name = "motet", version, about, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  motet serve --dev
+      Start for development on 127.0.0.1:8000: everybody may do everything.
+  motet config > motet.toml
+      Write a configuration with every key, its default and what it is for.
+  motet serve --config motet.toml --listen 0.0.0.0:8000
+      Start with a configuration, open to the network.
+  motet token --config motet.toml --user 42 --ttl 1h
+      Make a connection token for user 42.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start the server.
+    Serve(ServeOptions),
+    /// Print a configuration with every key, its default and what it is for.
+    Config,
+    /// Make a token for development.
+    Token(TokenOptions),
+    /// Check a configuration without starting.
+    CheckConfig {
+        /// The configuration file (TOML).
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+}
+
+/// How to start the server.
+#[derive(Debug, Default, Args)]
+pub struct ServeOptions {
+    /// The configuration file (TOML). Without one, nothing is allowed unless --dev is given.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where to listen, as address:port; port 0 takes a free one. Goes before the configuration.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// For development: no tokens, every right, presence and history in channels without a
+    /// namespace, the API without a key.
+    #[arg(long)]
+    pub dev: bool,
+    /// Append every accepted publication to this file, one JSON object per line, at most 100 ms
+    /// late: time, channel, epoch, offset, size, SHA-256 and the payload.
+    #[arg(long, value_name = "FILE")]
+    pub publication_log: Option<PathBuf>,
+    /// How much to log: error, warn, info, debug or trace.
+    #[arg(long, value_name = "LEVEL")]
+    pub log_level: Option<String>,
+}
+
+/// Which token to make.
+#[derive(Debug, Args)]
+pub struct TokenOptions {
+    /// The configuration file with the secret (client.token.hmac_secret_key).
+    #[arg(long, value_name = "FILE", required_unless_present = "secret")]
+    pub config: Option<PathBuf>,
+    /// The secret itself.
+    #[arg(long, conflicts_with = "config")]
+    pub secret: Option<String>,
+    /// The user; without it the token is for an anonymous one.
+    #[arg(long, default_value = "")]
+    pub user: String,
+    /// Make a subscription token for this channel.
+    #[arg(long)]
+    pub channel: Option<String>,
+    /// How long the token is good for, such as 10m or 24h; without it, for ever.
+    #[arg(long, value_parser = humantime::parse_duration)]
+    pub ttl: Option<Duration>,
+}
+
+impl ServeOptions {
+    /// The configuration that these options ask for.
+    ///
+    /// # Errors
+    /// When the file or an option cannot be used.
+    pub fn config(&self) -> Result<Config, ServerError> {
+        let mut config = match &self.config {
+            Some(file) => Config::read(file)?,
+            None => Config::default(),
+        };
+        if self.dev {
+            allow_everything(&mut config);
+        }
+        if let Some(listen) = &self.listen {
+            let (address, port) = split_address(listen)?;
+            config.http_server.address = address;
+            config.http_server.port = port;
+        }
+        if let Some(file) = &self.publication_log {
+            config.log.publication_log = file.display().to_string();
+        }
+        if let Some(level) = &self.log_level {
+            config.log.level.clone_from(level);
+        }
+        Ok(config)
+    }
+}
+
+impl TokenOptions {
+    /// Makes the token.
+    ///
+    /// # Errors
+    /// When there is no secret to sign it with.
+    pub fn token(&self) -> Result<String, ServerError> {
+        let secret = match (&self.secret, &self.config) {
+            (Some(secret), _) => secret.clone(),
+            (None, Some(file)) => self.configured_secret(&Config::read(file)?),
+            (None, None) => String::new(),
+        };
+        if secret.is_empty() {
+            let key = if self.channel.is_some() { "subscription_token" } else { "token" };
+            let text = format!("client.{key}.hmac_secret_key is empty");
+            return Err(ServerError::Token(text));
+        }
+        let request =
+            TokenRequest { user: self.user.clone(), channel: self.channel.clone(), ttl: self.ttl };
+        issue(&secret, &request).map_err(|cause| ServerError::Token(cause.to_string()))
+    }
+
+    fn configured_secret(&self, config: &Config) -> String {
+        let own = &config.client.subscription_token;
+        if self.channel.is_some() && own.enabled {
+            own.hmac_secret_key.clone()
+        } else {
+            config.client.token.hmac_secret_key.clone()
+        }
+    }
+}
+
+/// Checks a configuration the way `serve` would.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_config(file: &std::path::Path) -> Result<(), ServerError> {
+    let config = Config::read(file)?;
+    crate::tls::acceptor(&config.http_server.tls)?;
+    crate::auth::Verifier::new(&config.client)?;
+    split_address(&format!("{}:0", bracketed(&config.http_server.address)))?;
+    Ok(())
+}
+
+/// Development: no tokens, every right, and channels with everything they can have.
+fn allow_everything(config: &mut Config) {
+    config.client.insecure = true;
+    config.http_api.insecure = true;
+    let channels = &mut config.channel.without_namespace;
+    channels.presence = true;
+    if channels.history_size == 0 || channels.history_ttl.0.is_zero() {
+        channels.history_size = 1_000;
+        channels.history_ttl = crate::config::Span::seconds(300);
+    }
+    channels.force_recovery = true;
+}
+
+fn split_address(listen: &str) -> Result<(String, u16), ServerError> {
+    let refuse = |cause: &str| ServerError::Address {
+        address: listen.to_owned(),
+        cause: cause.to_owned(),
+    };
+    if let Ok(address) = listen.parse::<std::net::SocketAddr>() {
+        return Ok((address.ip().to_string(), address.port()));
+    }
+    // `localhost` is what people type for a loopback address.
+    match listen.strip_prefix("localhost:").map(str::parse) {
+        Some(Ok(port)) => Ok(("127.0.0.1".to_owned(), port)),
+        _ => Err(refuse("expected an IP address and a port, such as 127.0.0.1:8000")),
+    }
+}
+
+fn bracketed(address: &str) -> String {
+    if address.contains(':') { format!("[{address}]") } else { address.to_owned() }
+}

@@ -1,0 +1,89 @@
+//! Why a configuration was refused.
+
+use std::io;
+
+use motet_protocol::ErrorCode;
+use thiserror::Error;
+
+/// Why a configuration was refused.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{file}: cannot be read: {cause}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why.
+        cause: io::Error,
+    },
+    /// The file is not TOML.
+    #[error("{file}: line {line}: {expected}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there.
+        expected: String,
+    },
+    /// A key is not known.
+    #[error("{file}: {key}: {expected}")]
+    UnknownKey {
+        /// The file.
+        file: String,
+        /// The key's path.
+        key: String,
+        /// The keys that are known there.
+        expected: String,
+    },
+    /// A key has a value that cannot be used.
+    #[error("{file}: {key}: {expected}")]
+    Invalid {
+        /// The file.
+        file: String,
+        /// The key's path.
+        key: String,
+        /// What is expected there.
+        expected: String,
+    },
+}
+
+impl ConfigError {
+    /// The code of the error table.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::UnknownKey { .. } => ErrorCode::ServerConfigUnknownKey,
+            _ => ErrorCode::ServerConfigInvalid,
+        }
+    }
+
+    pub(super) fn invalid(file: &str, key: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self::Invalid { file: file.to_owned(), key: key.into(), expected: expected.into() }
+    }
+
+    pub(super) fn syntax(file: &str, cause: &toml::de::Error) -> Self {
+        let rendered = cause.to_string();
+        let line = rendered
+            .split_once("line ")
+            .and_then(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next())
+            .and_then(|digits| digits.parse().ok())
+            .unwrap_or(1);
+        Self::Syntax { file: file.to_owned(), line, expected: cause.message().to_owned() }
+    }
+
+    pub(super) fn from_path(
+        file: &str,
+        cause: &serde_path_to_error::Error<toml::de::Error>,
+    ) -> Self {
+        let key = cause.path().to_string();
+        let expected = cause.inner().message().to_owned();
+        let file = file.to_owned();
+        if expected.starts_with("unknown field") {
+            Self::UnknownKey { file, key, expected }
+        } else {
+            Self::Invalid { file, key, expected }
+        }
+    }
+}

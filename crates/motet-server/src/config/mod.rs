@@ -1,0 +1,111 @@
+//! The configuration file: TOML, with the field names of the ecosystem's servers.
+//!
+//! Every key has a default and a sentence about it, so `motet config` can print a complete file.
+//! A key that is not known is refused, never skipped: a misspelt limit is no limit.
+
+mod describe;
+mod error;
+mod hub_options;
+mod keys;
+mod span;
+
+pub use error::ConfigError;
+pub use keys::{
+    BrokerKeys, ChannelKeys, ClientKeys, Config, HealthKeys, HttpApiKeys, HttpServerKeys, LogKeys,
+    NamespaceKeys, PersonalChannelKeys, PrometheusKeys, ShutdownKeys, SubscriptionTokenKeys,
+    TlsKeys, TokenKeys, WebsocketKeys,
+};
+pub use span::Span;
+
+use std::path::Path;
+
+impl Config {
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the file, the key and what is expected there.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| ConfigError::Unreadable { file: file.clone(), cause })?;
+        Self::parse(&file, &text)
+    }
+
+    /// Parses a configuration; `file` is named in errors.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
+        let document = toml::de::Deserializer::parse(text)
+            .map_err(|cause| ConfigError::syntax(file, &cause))?;
+        let config: Self = serde_path_to_error::deserialize(document)
+            .map_err(|cause| ConfigError::from_path(file, &cause))?;
+        config.validate(file)?;
+        Ok(config)
+    }
+
+    /// A complete configuration file with every key, its default and what it is for.
+    #[must_use]
+    pub fn documentation() -> String {
+        describe::document(&Self::default())
+    }
+
+    fn validate(&self, file: &str) -> Result<(), ConfigError> {
+        hub_options::validate(self, file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Config::parse("motet.toml", text).expect_err("an error").to_string()
+    }
+
+    #[test]
+    fn the_printed_documentation_is_a_configuration_equal_to_the_defaults() {
+        let printed = Config::documentation();
+        let config = Config::parse("printed", &printed).expect("valid");
+        assert_eq!(config, Config::default(), "{printed}");
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_file_key_and_the_keys_there_are() {
+        let text = refusal("[client]\nping_intervall = \"5s\"\n");
+        assert!(text.contains("motet.toml"), "{text}");
+        assert!(text.contains("client.ping_intervall"), "{text}");
+        assert!(text.contains("`ping_interval`"), "{text}");
+        let text = refusal("[[channel.namespaces]]\nname = \"a\"\nhistroy_size = 3\n");
+        assert!(text.contains("channel.namespaces[0].histroy_size"), "{text}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_refused_with_its_key_and_what_is_expected() {
+        let text = refusal("[client]\nping_interval = \"soon\"\n");
+        assert!(text.contains("client.ping_interval") && text.contains("\"25s\""), "{text}");
+        let text = refusal("[http_server]\nport = \"many\"\n");
+        assert!(text.contains("http_server.port"), "{text}");
+    }
+
+    #[test]
+    fn values_that_contradict_each_other_are_refused() {
+        for (config, key) in [
+            ("[client]\nping_interval = \"5s\"\npong_timeout = \"5s\"\n", "client.pong_timeout"),
+            ("[channel.without_namespace]\nforce_recovery = true\n", "force_recovery"),
+            ("[[channel.namespaces]]\nhistory_size = 1\n", "channel.namespaces[0].name"),
+            ("[[channel.namespaces]]\nname = \"a:b\"\n", "channel.namespaces[0].name"),
+            ("[channel.without_namespace]\nforce_recovery_mode = \"all\"\n", "force_recovery_mode"),
+            ("[http_server.tls]\nenabled = true\n", "http_server.tls"),
+        ] {
+            let text = refusal(config);
+            assert!(text.contains(key), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_toml_is_refused_with_the_line() {
+        let text = refusal("[client]\nping_interval = = 3\n");
+        assert!(text.contains("line 2"), "{text}");
+    }
+}

@@ -1,0 +1,95 @@
+//! The API for backends: `POST /api/<method>`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use motet_protocol::ErrorCode;
+use motet_realtime::hub::{ApiError, ApiErrorCode};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{Server, api_form, method};
+
+const KEY_HEADER: &str = "x-api-key";
+const KEY_PARAMETER: &str = "api_key=";
+/// With the value `transport` errors are told by the HTTP status too.
+const ERROR_MODE_HEADER: &str = "x-centrifugo-error-mode";
+
+/// One call.
+pub(super) async fn call(
+    State(server): State<Arc<Server>>,
+    Path(method): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if !is_authorized(&server, &headers, query.as_deref()) {
+        return unauthorized();
+    }
+    match carry_out(&server, &method, &body).await {
+        Ok(result) => Json(json!({ "result": result })).into_response(),
+        Err(error) => {
+            let by_status = headers.get(ERROR_MODE_HEADER).is_some_and(|mode| mode == "transport");
+            let form = Json(json!({ "error": api_form::error(&error) }));
+            // A call that could not be understood is told by the status in any mode.
+            let status = match error.code {
+                ApiErrorCode::MethodNotFound => StatusCode::NOT_FOUND,
+                _ if by_status => status(error.code),
+                _ => StatusCode::OK,
+            };
+            (status, form).into_response()
+        }
+    }
+}
+
+/// Carries out one call and counts it.
+pub(super) async fn carry_out(
+    server: &Server,
+    method: &str,
+    body: &[u8],
+) -> Result<Value, ApiError> {
+    let call = method::parse(method, body)?;
+    let answer = server.hub.api(call.request).await;
+    let result = answer.unwrap_or_else(|gone| {
+        Err(ApiError { code: ApiErrorCode::Internal, message: gone.to_string() })
+    });
+    server.metrics.api_called(call.method, result.is_ok());
+    let uptime = server.started.elapsed().as_secs();
+    result.map(|result| api_form::result(result, call.pattern.as_deref(), uptime))
+}
+
+/// Whether the caller sent the key. Digests are compared, so that the time it takes tells nothing
+/// about the key.
+pub(super) fn is_authorized(server: &Server, headers: &HeaderMap, query: Option<&str>) -> bool {
+    let keys = &server.config.http_api;
+    if keys.insecure {
+        return true;
+    }
+    let by_header = headers.get(KEY_HEADER).and_then(|key| key.to_str().ok());
+    let by_query = || query?.split('&').find_map(|pair| pair.strip_prefix(KEY_PARAMETER));
+    let Some(given) = by_header.or_else(by_query) else { return false };
+    !keys.key.is_empty() && Sha256::digest(given) == Sha256::digest(&keys.key)
+}
+
+pub(super) fn unauthorized() -> Response {
+    let info = ErrorCode::ApiUnauthorized.info();
+    let form = json!({
+        "error": { "code": 101, "name": info.name, "message": info.message, "next": info.next_step }
+    });
+    (StatusCode::UNAUTHORIZED, Json(form)).into_response()
+}
+
+const fn status(code: ApiErrorCode) -> StatusCode {
+    match code {
+        ApiErrorCode::UnknownChannel | ApiErrorCode::MethodNotFound => StatusCode::NOT_FOUND,
+        ApiErrorCode::BadRequest => StatusCode::BAD_REQUEST,
+        ApiErrorCode::NotAvailable => StatusCode::NOT_IMPLEMENTED,
+        ApiErrorCode::UnrecoverablePosition => StatusCode::RANGE_NOT_SATISFIABLE,
+        ApiErrorCode::Conflict => StatusCode::CONFLICT,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}

@@ -1,0 +1,69 @@
+//! The `motet` binary.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use motet_server::cli::{Cli, Command, ServeOptions, check_config};
+use motet_server::config::Config;
+use motet_server::error::ServerError;
+use motet_server::serve;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::LevelFilter;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match &cli.command {
+        Command::Serve(options) => run(options),
+        Command::Config => {
+            print(&Config::documentation());
+            Ok(())
+        }
+        Command::Token(options) => options.token().map(|token| print(&format!("{token}\n"))),
+        Command::CheckConfig { config } => {
+            check_config(config).map(|()| print("the configuration is valid\n"))
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing can be done when not even the terminal can be written to.
+            writeln!(std::io::stderr(), "{}", error.report()).ok();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(text: &str) {
+    // A reader that has gone (a closed pipe) wants no more text.
+    std::io::stdout().write_all(text.as_bytes()).ok();
+}
+
+fn run(options: &ServeOptions) -> Result<(), ServerError> {
+    let config = options.config()?;
+    let level = config.log.level.parse().unwrap_or(LevelFilter::INFO);
+    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("the system lets a process have threads");
+    let outcome = runtime.block_on(async {
+        let running = serve::start(config).await?;
+        wait_for_signal().await;
+        running.stop().await;
+        Ok(())
+    });
+    // Tasks that outlived the time to stop are cut off.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn wait_for_signal() {
+    let listen = |kind| signal(kind).expect("a process may listen for its signals");
+    let mut terminate = listen(SignalKind::terminate());
+    let mut interrupt = listen(SignalKind::interrupt());
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
