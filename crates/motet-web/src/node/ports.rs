@@ -1,0 +1,86 @@
+//! The pages of a node, each behind its port.
+
+use core::cell::RefCell;
+use std::collections::BTreeMap;
+
+use motet_cluster::frame::ToNode;
+use motet_cluster::node::{ToNodePacket, ToPagePacket};
+use motet_protocol::ClientId;
+use wasm_bindgen::prelude::*;
+use web_sys::MessagePort;
+
+use crate::platform::Callback;
+use crate::post;
+
+/// Ports that have not said who they are; more are refused (a page says so at once).
+const NAMELESS_MAX: usize = 64;
+
+/// An open port; closed when dropped.
+pub(super) struct Port {
+    port: MessagePort,
+    listener: Callback,
+}
+
+impl Port {
+    pub(super) fn listen(port: MessagePort, listener: Callback) -> Self {
+        port.set_onmessage(Some(listener.as_ref().unchecked_ref()));
+        port.set_onmessageerror(Some(listener.as_ref().unchecked_ref()));
+        Self { port, listener }
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.port.set_onmessage(None);
+        self.port.set_onmessageerror(None);
+        self.port.close();
+        let _ = &self.listener;
+    }
+}
+
+/// Ports by page, and those of pages that have not said Attach yet.
+#[derive(Default)]
+pub(super) struct Ports {
+    named: RefCell<BTreeMap<ClientId, Port>>,
+    nameless: RefCell<BTreeMap<u32, Port>>,
+    /// Which page speaks through which port.
+    names: RefCell<BTreeMap<u32, ClientId>>,
+}
+
+impl Ports {
+    /// Takes a new port under a number of its own.
+    pub(super) fn add(&self, number: u32, port: Port) {
+        let mut nameless = self.nameless.borrow_mut();
+        if nameless.len() >= NAMELESS_MAX {
+            nameless.pop_first();
+        }
+        nameless.insert(number, port);
+    }
+
+    /// The page that speaks through this port: known from its first packet, which attaches it.
+    pub(super) fn client(&self, number: u32, packet: &ToNodePacket<JsValue>) -> Option<ClientId> {
+        if let Some(client) = self.names.borrow().get(&number) {
+            return Some(*client);
+        }
+        let Some(ToNode::Attach { client, .. }) = packet.frames.first() else { return None };
+        let port = self.nameless.borrow_mut().remove(&number)?;
+        self.names.borrow_mut().retain(|_, other| other != client);
+        self.names.borrow_mut().insert(number, *client);
+        // A page that comes back under its id has left its former port.
+        self.named.borrow_mut().insert(*client, port);
+        Some(*client)
+    }
+
+    /// Posts to a page; `false` when the browser refuses.
+    pub(super) fn post(&self, client: ClientId, packet: &ToPagePacket<JsValue>) -> bool {
+        let named = self.named.borrow();
+        let Some(port) = named.get(&client) else { return true };
+        port.port.post_message(&post::to_message(packet)).is_ok()
+    }
+
+    pub(super) fn close_all(&self) {
+        self.named.take();
+        self.nameless.take();
+        self.names.take();
+    }
+}

@@ -1,0 +1,154 @@
+import { MotetError } from "./error.js";
+import type { BusError } from "./listeners.js";
+import type { Handler } from "./message.js";
+import type { PublishOptions, Session } from "./session.js";
+import type { Snapshot } from "./snapshot.js";
+import type { StatusView } from "./status.js";
+import { SubscriptionCell, subscriptionOf, type SubscribeOptions, type Subscription } from "./subscription.js";
+import { Topic } from "./topic.js";
+
+/** Payload type of each topic. Without one, payloads are `unknown`. */
+export type TopicMap = object;
+
+/** Names of the topics in a map. */
+export type TopicName<Topics extends TopicMap> = keyof Topics & string;
+
+/** One publication of a batch. */
+export type Publication<Topics extends TopicMap> = {
+  [Name in TopicName<Topics>]: {
+    readonly topic: Name;
+    readonly payload: Topics[Name];
+    readonly options?: PublishOptions;
+  };
+}[TopicName<Topics>];
+
+/** Outcome of one publication of a batch. */
+export type PublishOutcome = { readonly ok: true } | { readonly ok: false; readonly error: MotetError };
+
+const ASYNC_DISPOSE: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
+
+/** A page's handle on a cluster. */
+export class Bus<Topics extends TopicMap = Record<string, unknown>> implements AsyncDisposable {
+  readonly #session: Session;
+  readonly #ends = new Set<() => void>();
+  readonly #release: () => Promise<void>;
+  #closing: Promise<void> | undefined;
+
+  /** Made by {@link connect}; `release` gives the session back. */
+  constructor(session: Session, release: () => Promise<void>) {
+    this.#session = session;
+    this.#release = release;
+  }
+
+  /** The present state; `subscribe` calls at once and at every change. */
+  get status(): StatusView {
+    const cell = this.#session.status;
+    return { ...cell.now, subscribe: (listener) => this.#owned(cell.subscribe(listener)) };
+  }
+
+  /** Begins, or begins again after a failure. Starting twice is starting once. */
+  start(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    if (this.#closing !== undefined) return Promise.reject(new MotetError("CLOSED"));
+    this.#session.start();
+    return this.ready(options);
+  }
+
+  /** Resolves when the page's node is a member and, if it owns topics, is connected. */
+  ready(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    if (this.#closing !== undefined) return Promise.reject(new MotetError("CLOSED"));
+    return this.#session.ready(options.signal);
+  }
+
+  /** Subscribes a handler to a topic. Legal before the bus runs. */
+  subscribe<Name extends TopicName<Topics>>(
+    topic: Name,
+    handler: Handler<Topics[Name]>,
+    options: SubscribeOptions = {},
+  ): Subscription {
+    const cell = new SubscriptionCell(topic, options.onGap);
+    const { signal } = options;
+    if (this.#closing !== undefined || signal?.aborted === true) {
+      cell.end(new MotetError(signal?.aborted === true ? "ABORTED" : "CLOSED", { detail: topic }));
+      return subscriptionOf(cell, () => undefined);
+    }
+    const remove = this.#session.subscribe(cell, handler as Handler<unknown>, options.replay ?? 0);
+    const end = this.#owned(() => {
+      signal?.removeEventListener("abort", end);
+      remove();
+    });
+    signal?.addEventListener("abort", end, { once: true });
+    return subscriptionOf(cell, end);
+  }
+
+  /** Publishes; resolves when the server acknowledged it. */
+  publish<Name extends TopicName<Topics>>(
+    topic: Name,
+    payload: Topics[Name],
+    options: PublishOptions = {},
+  ): Promise<void> {
+    if (this.#closing !== undefined) return Promise.reject(new MotetError("CLOSED"));
+    return this.#session.publish(topic, payload, options);
+  }
+
+  /** Publishes several at once; resolves with the outcome of each, in order. */
+  publishBatch(publications: readonly Publication<Topics>[]): Promise<PublishOutcome[]> {
+    const calls = publications.map(async ({ topic, payload, options }): Promise<PublishOutcome> => {
+      try {
+        await this.publish(topic, payload, options);
+        return { ok: true };
+      } catch (error) {
+        if (error instanceof MotetError) return { ok: false, error };
+        throw error;
+      }
+    });
+    return Promise.all(calls);
+  }
+
+  /** One topic: to iterate over, or to pass on. */
+  topic<Name extends TopicName<Topics>>(name: Name): Topic<Topics[Name]> {
+    return new Topic<Topics[Name]>(name, {
+      subscribe: (handler, options) => this.subscribe(name, handler, options),
+      publish: (payload, options) => this.publish(name, payload, options),
+    });
+  }
+
+  /** Hears of errors outside of calls. The result ends it. */
+  onError(listener: (error: BusError) => void): () => void {
+    return this.#owned(this.#session.errors.add(listener));
+  }
+
+  /** Tries again what the server refused for good. */
+  retry(): void {
+    this.#session.retry();
+  }
+
+  /** What there is to see. Reading changes nothing. */
+  snapshot(): Snapshot {
+    return this.#session.snapshot();
+  }
+
+  /** Ends this handle; the last one of a page leaves the cluster, handing its topics over. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [ASYNC_DISPOSE](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    const released = this.#release();
+    await released;
+    for (const end of [...this.#ends]) end();
+  }
+
+  /** Something that ends with this handle at the latest. */
+  #owned(end: () => void): () => void {
+    const once = (): void => {
+      if (this.#ends.delete(once)) end();
+    };
+    this.#ends.add(once);
+    return once;
+  }
+}

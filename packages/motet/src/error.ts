@@ -1,0 +1,54 @@
+import { ERRORS, errorCode, type ErrorCode, type Severity } from "./errors.js";
+
+/** What WebAssembly and workers say of an error: numbers and texts, nothing that is in the table. */
+export interface ErrorObject {
+  readonly code: number;
+  readonly serverCode?: number;
+  readonly detail?: string;
+  readonly retryAfterMs?: number;
+}
+
+/** Every error of Motet: a stable code, and from the table what happened and what to do. */
+export class MotetError extends Error {
+  override readonly name = "MotetError";
+  /** Stable name, the same everywhere. */
+  readonly code: ErrorCode;
+  /** Stable number of the code. */
+  readonly number: number;
+  /** Whether the same call may succeed later unchanged. */
+  readonly retryable: boolean;
+  /** How loudly to report it. */
+  readonly severity: Severity;
+  /** What to do about it. */
+  readonly nextStep: string;
+  /** What it concerns: a topic, an option, the server's text. */
+  readonly detail: string | undefined;
+  /** The server's own code, where a server refused something. */
+  readonly serverCode: number | undefined;
+  /** Milliseconds to wait before trying again, where the refuser named them. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: ErrorCode, more: Omit<ErrorObject, "code"> & { readonly cause?: unknown } = {}) {
+    const row = ERRORS[code];
+    const about = more.detail === undefined ? "" : ` (${more.detail})`;
+    super(`${code}: ${row.message}${about} ${row.nextStep}`, more.cause === undefined ? undefined : { cause: more.cause });
+    this.code = code;
+    this.number = row.number;
+    this.retryable = row.retryable;
+    this.severity = row.severity;
+    this.nextStep = row.nextStep;
+    this.detail = more.detail;
+    this.serverCode = more.serverCode;
+    this.retryAfterMs = more.retryAfterMs;
+  }
+
+  /** The exception for what the core says. */
+  static from(object: ErrorObject, cause?: unknown): MotetError {
+    return new MotetError(errorCode(object.code) ?? "NODE_UNAVAILABLE", { ...object, cause });
+  }
+}
+
+/** Any thrown value as text. */
+export function text(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

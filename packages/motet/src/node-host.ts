@@ -1,0 +1,47 @@
+import { MotetError, text, type ErrorObject } from "./error.js";
+import { compile } from "./module.js";
+import type { NodeStart, NodeStarted } from "./node-message.js";
+import { ClusterNode, heldLocks, initSync } from "./wasm/node/motet_web.js";
+
+let ready: Promise<void> | undefined;
+
+/** Loads the node's module, once in a context. */
+function load(start: NodeStart): Promise<void> {
+  ready ??= (async () => {
+    initSync({ module: start.module ?? (await compile(start.wasmUrl)) });
+  })();
+  return ready;
+}
+
+/** Starts a node in this context. */
+export async function startNode(start: NodeStart): Promise<ClusterNode> {
+  await load(start);
+  return new ClusterNode(start.options);
+}
+
+/** The answer for a start that failed. */
+export function refusal(cause: unknown): NodeStarted {
+  const error = cause instanceof MotetError ? cause : new MotetError("NODE_UNAVAILABLE", { detail: text(cause) });
+  const object: ErrorObject = { code: error.number, ...(error.detail === undefined ? {} : { detail: error.detail }) };
+  return { started: false, error: object };
+}
+
+/** The part of a worker's global scope that is used here. */
+export interface WorkerScope {
+  addEventListener(type: string, listener: (event: Event) => void): void;
+}
+
+/**
+ * Ends this worker when its module cannot go on: a panic or exhausted memory leaves it in no known state. Locks are
+ * let go first, so that pages and nodes that wait for them learn of the death at once.
+ */
+export function endOnPanic(scope: WorkerScope, close: () => void): void {
+  const end = (cause: unknown): void => {
+    if (!(cause instanceof WebAssembly.RuntimeError)) return;
+    console.error("motet: the node stopped", cause);
+    for (const release of heldLocks() as Set<() => void>) release();
+    close();
+  };
+  scope.addEventListener("error", (event) => end((event as ErrorEvent).error));
+  scope.addEventListener("unhandledrejection", (event) => end((event as PromiseRejectionEvent).reason));
+}

@@ -1,0 +1,139 @@
+import { MotetError } from "./error.js";
+
+/** Where a page's node may run. */
+export type HostPreference = "dedicated" | "shared" | "auto" | "page";
+
+/** What a token is wanted for: a topic, or the connection when there is none. */
+export interface TokenRequest {
+  readonly topic?: string;
+}
+
+/** A server that speaks the Centrifuge protocol. */
+export interface CentrifugeTransport {
+  readonly kind: "centrifuge";
+  /** A `ws:` or `wss:` address. */
+  readonly url: string;
+  /** How messages are encoded. With `"protobuf"` payloads are binary. Default `"json"`. */
+  readonly protocol?: "json" | "protobuf";
+  /** Supplies tokens, for the connection and for topics that need one. */
+  readonly token?: (request: TokenRequest) => string | null | PromiseLike<string | null>;
+  /** Which topics need a token: those that begin with `$` (`"private"`, the default), all, or none. */
+  readonly topicTokens?: "private" | "always" | "never";
+  /** Data for the server, sent with every connect. */
+  readonly data?: unknown;
+  /** Name of the application, for the server's logs. */
+  readonly name?: string;
+  /** Version of the application, for the server's logs. */
+  readonly version?: string;
+  /** How long the server may take to answer a command. Default 5000. */
+  readonly commandTimeoutMs?: number;
+}
+
+/** Options of {@link connect}. */
+export interface ConnectOptions {
+  /** Name of the cluster. Pages with the same name and options work together. */
+  readonly cluster: string;
+  /** The server. */
+  readonly transport: CentrifugeTransport;
+  /** Whose pages these are: pages of different users share nothing. */
+  readonly user?: string;
+  /** Where the node runs. Default `"dedicated"`. */
+  readonly host?: HostPreference;
+  /** At most so many tabs own topics and hold a connection. Default 3. */
+  readonly maxActiveNodes?: number;
+  /** Messages kept per topic for late handlers and those who catch up. Default 100. */
+  readonly ringMessages?: number;
+  /** Payload bytes kept per topic. Default 1 MiB. */
+  readonly ringBytes?: number;
+  /** How long a topic without handlers stays subscribed. Default 250. */
+  readonly lingerMs?: number;
+  /** Publications that may wait; the oldest is rejected beyond it. Default 1000. */
+  readonly publishQueue?: number;
+  /** Time a publication has. Default 10000. */
+  readonly publishDeadlineMs?: number;
+  /** Drop messages whose id was seen in the last minute. Default false. */
+  readonly dedupeById?: boolean;
+  /** Begin at once. With `false` nothing happens before `start()`. Default true. */
+  readonly autoStart?: boolean;
+  /** Address of the worker script, where a bundler does not find it. */
+  readonly workerUrl?: string | URL;
+  /** Address of the SharedWorker script. */
+  readonly sharedWorkerUrl?: string | URL;
+  /** Addresses of the WebAssembly modules. */
+  readonly wasmUrl?: { readonly page?: string | URL; readonly node?: string | URL };
+}
+
+/** Throws `CONFIG_INVALID` or `TRANSPORT_UNSUPPORTED` for options that cannot be used. */
+export function checkOptions(options: ConnectOptions): void {
+  if (typeof options.cluster !== "string" || options.cluster === "") invalid("cluster", "a name");
+  const { transport } = options;
+  if (transport?.kind !== "centrifuge" || !isSocketUrl(transport.url)) {
+    throw new MotetError("TRANSPORT_UNSUPPORTED", { detail: String(transport?.kind) });
+  }
+  oneOf("transport.protocol", transport.protocol, ["json", "protobuf"]);
+  oneOf("transport.topicTokens", transport.topicTokens, ["private", "always", "never"]);
+  oneOf("host", options.host, ["dedicated", "shared", "auto", "page"]);
+  count("maxActiveNodes", options.maxActiveNodes, 1, 64);
+  count("ringMessages", options.ringMessages, 1, 10_000);
+  count("ringBytes", options.ringBytes, 1, 1 << 28);
+  count("lingerMs", options.lingerMs, 0, 3_600_000);
+  count("publishQueue", options.publishQueue, 1, 100_000);
+  count("publishDeadlineMs", options.publishDeadlineMs, 1, 3_600_000);
+  count("transport.commandTimeoutMs", transport.commandTimeoutMs, 1, 600_000);
+}
+
+/**
+ * Everything that decides whether two pages belong together. Its hash is part of every channel and lock name, so
+ * that pages with other options never meet.
+ */
+export function fingerprint(options: ConnectOptions): string {
+  const { transport } = options;
+  return JSON.stringify([
+    options.cluster,
+    transport.kind,
+    new URL(transport.url, location.href).href,
+    transport.protocol ?? "json",
+    transport.topicTokens ?? "private",
+    options.user ?? null,
+    options.maxActiveNodes ?? 3,
+    options.ringMessages ?? 100,
+    options.ringBytes ?? 1 << 20,
+  ]);
+}
+
+/** What must be the same for two calls of `connect` in one page to share a node. */
+export function pageFingerprint(options: ConnectOptions): string {
+  return JSON.stringify([
+    fingerprint(options),
+    options.host ?? "dedicated",
+    options.lingerMs ?? null,
+    options.publishQueue ?? null,
+    options.publishDeadlineMs ?? null,
+    options.dedupeById ?? false,
+    options.transport.token !== undefined,
+    options.transport.data ?? null,
+  ]);
+}
+
+function isSocketUrl(url: unknown): boolean {
+  if (typeof url !== "string") return false;
+  try {
+    return /^wss?:$/.test(new URL(url, location.href).protocol);
+  } catch {
+    return false;
+  }
+}
+
+function oneOf(name: string, value: string | undefined, allowed: readonly string[]): void {
+  if (value !== undefined && !allowed.includes(value)) invalid(name, `one of ${allowed.join(", ")}`);
+}
+
+function count(name: string, value: number | undefined, least: number, most: number): void {
+  if (value !== undefined && !(Number.isInteger(value) && value >= least && value <= most)) {
+    invalid(name, `a whole number from ${least} to ${most}`);
+  }
+}
+
+function invalid(name: string, range: string): never {
+  throw new MotetError("CONFIG_INVALID", { detail: `${name}: ${range}` });
+}
