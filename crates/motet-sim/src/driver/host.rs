@@ -13,8 +13,8 @@ use crate::media::channel::{Channel, ListenerId};
 use crate::media::lock::Agent;
 use crate::media::port::{Port, PortId};
 use crate::media::wire::Post;
-use crate::world::World;
 use crate::world::context::{ContextId, Kind, Slot, Task};
+use crate::world::{MS, World};
 
 /// How long a port's first message waits for its host, at most.
 const PAGE_HOST_DELAY: u64 = 200;
@@ -97,7 +97,11 @@ impl World {
     }
 
     fn accept_port(&mut self, id: ContextId, port: PortId, start: u32) {
-        let Some(host) = self.contexts[id].host.as_mut() else { return };
+        let Some(host) = self.contexts[id].host.as_mut() else {
+            // The script has not started yet: the event waits for it.
+            self.send(id, MS, Task::Connect(port, start));
+            return;
+        };
         host.ports.push(port);
         if host.life.is_some() {
             host.awaited.push((port, start));

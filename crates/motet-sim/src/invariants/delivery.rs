@@ -37,8 +37,8 @@ enum Next {
     Any,
     /// This one.
     Exactly(usize),
-    /// This one or an earlier one: the promise began before it was accepted.
-    AtMost(usize),
+    /// Not before the first, and not after the second: the promise began somewhere between.
+    Between(usize, usize),
     /// This one or a later one: a gap without a known end was reported.
     AtLeast(usize),
 }
@@ -136,11 +136,16 @@ impl Streams {
             return unordered(key, &text);
         }
         if let Recipients::One(handler) = delivery.to {
-            return stream.replayed_to_one(key, handler, index);
+            return stream.replayed_to_one(key, handler, index, log.history(topic));
         }
         if delivery.replayed && !stream.fresh {
             // Earlier than the promise, although that has begun.
             return stream.replayed_to_all(key, index);
+        }
+        if delivery.replayed && !log.history(topic) {
+            // What several owners kept, with what was lost between them left out: nothing was
+            // promised of it.
+            return stream.kept_tail(key, delivery, index);
         }
         stream.live(key, delivery, index)
     }
@@ -153,13 +158,15 @@ impl Streams {
         calm: u64,
         log: &Log,
     ) -> Verdict {
-        let Some(stream) = self.streams.get_mut(&key) else { return Ok(()) };
         self.gaps += 1;
+        let Some(stream) = self.streams.get_mut(&key).filter(|stream| stream.heard) else {
+            return Ok(());
+        };
         needed(key, gap, kept, calm, log)?;
         let index = match stream.next {
             Next::Any => 0,
             Next::Exactly(index) | Next::AtLeast(index) => index,
-            Next::AtMost(_) => 0,
+            Next::Between(first, _) => first,
         };
         if let Some(position) = &stream.position
             && !stream.gap_open
@@ -201,10 +208,14 @@ impl Streams {
                     return Ok(());
                 }
                 stream.fresh = false;
-                let unheard = stream.position.is_none() || stream.next == Next::Any;
-                if !unheard {
-                    return Ok(());
-                }
+                // What was replayed before lies before the promise.
+                let first = match stream.next {
+                    Next::Exactly(next) if log.history(key.topic) => {
+                        return stream.stands(key, position, next);
+                    }
+                    Next::Exactly(next) | Next::AtLeast(next) | Next::Between(next, _) => next,
+                    Next::Any => 0,
+                };
                 stream.position = Some(position.clone());
                 let end = log.len(key.topic);
                 stream.next = match log.following(key.topic, position) {
@@ -213,7 +224,7 @@ impl Streams {
                         let text = format!("ready at {position:?}, which the server never reached");
                         return unordered(key, &text);
                     }
-                    None => Next::AtMost(end),
+                    None => Next::Between(first, end),
                 };
             }
             SubscriptionState::Failed(_) => {
@@ -241,14 +252,41 @@ impl Streams {
 }
 
 impl Stream {
-    fn replayed_to_one(&mut self, key: StreamKey, handler: HandlerId, index: usize) -> Verdict {
+    /// After a replay the promise begins right behind it.
+    fn stands(&self, key: StreamKey, position: &Position, next: usize) -> Verdict {
+        if self.position.as_ref() == Some(position) {
+            return Ok(());
+        }
+        let text =
+            format!("ready at {position:?}, though {next} was replayed up to {:?}", self.position);
+        unordered(key, &text)
+    }
+
+    fn replayed_to_one(
+        &mut self,
+        key: StreamKey,
+        handler: HandlerId,
+        index: usize,
+        history: bool,
+    ) -> Verdict {
         let before = self.replays.insert(handler, index);
         match before {
-            Some(before) if index != before + 1 => {
+            Some(before) if index <= before || (history && index != before + 1) => {
                 unordered(key, &format!("handler {handler} is replayed {index} after {before}"))
             }
             _ => Ok(()),
         }
+    }
+
+    fn kept_tail(&mut self, key: StreamKey, delivery: &Delivery<u64>, index: usize) -> Verdict {
+        if let Next::Exactly(next) = self.next
+            && index < next
+        {
+            return unordered(key, &format!("{} is replayed after {next}", delivery.payload));
+        }
+        self.position = Some(delivery.position.clone());
+        self.next = Next::Exactly(index + 1);
+        Ok(())
     }
 
     fn replayed_to_all(&mut self, key: StreamKey, index: usize) -> Verdict {
@@ -263,13 +301,13 @@ impl Stream {
     fn live(&mut self, key: StreamKey, delivery: &Delivery<u64>, index: usize) -> Verdict {
         let what = format!("message {index} ({} at {:?})", delivery.payload, delivery.position);
         match self.next {
-            Next::Exactly(next) | Next::AtLeast(next) if index < next => {
+            Next::Exactly(next) | Next::AtLeast(next) | Next::Between(next, _) if index < next => {
                 return unordered(key, &format!("{what} was handed out or covered before"));
             }
             Next::Exactly(next) if index > next => {
                 return lost(key, &format!("{what} comes, but {next} is missing"));
             }
-            Next::AtMost(next) if index > next => {
+            Next::Between(_, next) if index > next => {
                 return lost(key, &format!("{what} comes, but the promise began at {next}"));
             }
             _ => {}

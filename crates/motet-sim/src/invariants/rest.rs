@@ -70,7 +70,7 @@ impl World {
         };
         let mut agents: Vec<Agent> = self
             .holders(topic)
-            .filter(|link| link.client_open && healthy(link.context))
+            .filter(|link| link.client_open && link.carries && healthy(link.context))
             .map(|link| link.agent)
             .collect();
         agents.sort_unstable();
