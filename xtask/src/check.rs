@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::steps::{self, Report, Selection, Step, passed};
 use crate::wasm::{self, MODULES, Toolchain};
-use crate::workspace::{cargo, in_ci, root};
+use crate::workspace::{cargo, command, in_ci};
 use crate::{generate, install, npm, process, tidy};
 
 const SHORT: Duration = Duration::from_secs(300);
@@ -56,19 +56,14 @@ fn types() -> Result<Report> {
     // The declarations of the package are made from those of its modules.
     wasm::ensure()?;
     npm::compile()?;
-    let tsc = npm::tool("tsc")?;
-    for folder in npm::workspaces()? {
-        if folder.join("tsconfig.json").is_file() {
-            let mut check = crate::workspace::command(&tsc);
-            check.args(["--noEmit", "--pretty", "false", "--project"]).arg(&folder);
-            process::run(&mut check, SHORT)?;
-        }
-    }
+    let mut types = command("npm");
+    types.args(["run", "types", "--workspaces", "--if-present", "--loglevel=error"]);
+    process::run(&mut types, SHORT)?;
     Ok(passed())
 }
 
 fn lint() -> Result<Report> {
-    let mut oxlint = crate::workspace::command(npm::tool("oxlint")?);
+    let mut oxlint = command(npm::tool("oxlint")?);
     process::run(oxlint.args(["--deny-warnings", "--format=unix"]), SHORT)?;
     Ok(passed())
 }
@@ -82,7 +77,7 @@ fn clippy() -> Result<Report> {
 
 fn docs() -> Result<Report> {
     let mut doc = cargo();
-    doc.args(["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"]);
+    doc.args(["doc", "--quiet", "--workspace", "--no-deps"]);
     process::run(doc.env("RUSTDOCFLAGS", "-D warnings"), LONG)?;
     Ok(passed())
 }
@@ -113,6 +108,6 @@ fn deny() -> Result<Report> {
     install::cargo_tool(TOOL)?;
     let mut deny = cargo();
     deny.args(["deny", "--all-features", "check", "licenses", "bans", "sources"]);
-    process::run(deny.current_dir(root()), SHORT)?;
+    process::run(&mut deny, SHORT)?;
     Ok(passed())
 }

@@ -102,9 +102,16 @@ pub(crate) fn compile() -> Result<()> {
     )
 }
 
+fn package() -> PathBuf {
+    root().join("packages/motet")
+}
+
 fn pack() -> Result<PathBuf> {
     let folder = target().join("npm");
     fs::create_dir_all(&folder)?;
+    for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        fs::copy(root().join(licence), package().join(licence))?;
+    }
     for old in folder.read_dir()?.flatten().filter(|file| file.path().extension().is_some()) {
         fs::remove_file(old.path())?;
     }

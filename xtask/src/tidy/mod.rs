@@ -2,6 +2,7 @@
 
 mod capabilities;
 mod functions;
+mod links;
 mod modules;
 mod planted_faults;
 mod rust_text;
@@ -37,13 +38,14 @@ impl fmt::Display for Finding {
 
 type Rule = fn(&Sources, &mut Vec<Finding>);
 
-const RULES: [Rule; 6] = [
+const RULES: [Rule; 7] = [
     sizes::check,
     functions::check,
     words::check,
     modules::check,
     planted_faults::check,
     capabilities::check,
+    links::check,
 ];
 
 /// Every place of the repository that breaks a rule.

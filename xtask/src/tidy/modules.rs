@@ -81,8 +81,9 @@ fn declarations(code: &str) -> Vec<(Vec<&str>, &str)> {
     found
 }
 
-fn normalised(folder: &str, path: &str) -> String {
-    let mut parts: Vec<&str> = folder.split('/').collect();
+/// A path relative to a folder, as a path from the root.
+pub(super) fn normalised(folder: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
         match part {
             "." => {}
