@@ -149,6 +149,14 @@ export const ERRORS = {
     message: "A frame was malformed, oversized or not allowed for its sender.",
     nextStep: "Nothing to do; it was counted and dropped. If it repeats, look for foreign code using the same channel names.",
   },
+  UNRECOGNISED: {
+    number: 17,
+    namespace: "protocol",
+    retryable: false,
+    severity: "error",
+    message: "The other side reported an error that this build does not know.",
+    nextStep: "Reload the older of the two; the newer one's console has the details.",
+  },
   TOPIC_INVALID: {
     number: 40,
     namespace: "bus",
@@ -300,6 +308,22 @@ export const ERRORS = {
     severity: "error",
     message: "An option has a value outside its range.",
     nextStep: "The error names the option and its range.",
+  },
+  HISTORY_UNAVAILABLE: {
+    number: 59,
+    namespace: "bus",
+    retryable: false,
+    severity: "warning",
+    message: "The server gave no history of the topic.",
+    nextStep: "See the server code: the namespace keeps none, or it may not be read, or the position is of an earlier life of the stream.",
+  },
+  WILDCARD_UNSUPPORTED: {
+    number: 60,
+    namespace: "bus",
+    retryable: false,
+    severity: "error",
+    message: "The server does not offer patterns.",
+    nextStep: "Subscribe to concrete topics, or use a server with the pattern extension.",
   },
   SERVER_CONFIG_INVALID: {
     number: 80,
