@@ -25,6 +25,8 @@ interface Actor {
   readonly tab: Tab;
   state: ActorState;
   pid: number | undefined;
+  /** The look at the page that is under way; never rejects. */
+  looking: Promise<unknown>;
   /** Logs of earlier loads, read before the page went. */
   readonly earlier: PageLog[];
 }
@@ -44,7 +46,7 @@ export class Cast {
   async enter(): Promise<Tab> {
     const tab = await this.#browser.open(this.#url);
     await this.subscribed(tab);
-    this.#actors.push({ tab, state: "playing", pid: await tab.rendererPid(), earlier: [] });
+    this.#actors.push({ tab, state: "playing", pid: await tab.rendererPid(), looking: Promise.resolve(), earlier: [] });
     return tab;
   }
 
@@ -71,6 +73,15 @@ export class Cast {
     this.#actor(tab).state = state;
   }
 
+  /**
+   * As {@link become}, and waits until nothing looks at the page any more: a script that runs in a page which is
+   * just entering the back/forward cache would cost it its place there.
+   */
+  async withdraw(tab: Tab, state: ActorState): Promise<void> {
+    this.become(tab, state);
+    await this.#actor(tab).looking;
+  }
+
   /** After a reload or a return the tab may live in another process. */
   async refreshPid(tab: Tab): Promise<void> {
     this.#actor(tab).pid = await tab.rendererPid();
@@ -91,10 +102,11 @@ export class Cast {
 
   async sights(): Promise<Sight[]> {
     return Promise.all(
-      this.#actors.map(async ({ tab, pid, state }) => {
-        const visible = state === "playing" || state === "frozen";
-        const stats = visible ? await this.#stats(tab).catch(() => undefined) : undefined;
-        return { tab, pid, state, stats };
+      this.#actors.map(async (actor) => {
+        const { tab, pid, state } = actor;
+        const look = state === "playing" || state === "frozen" ? this.#stats(tab).catch(() => undefined) : undefined;
+        actor.looking = Promise.resolve(look);
+        return { tab, pid, state, stats: await look };
       }),
     );
   }
@@ -105,11 +117,15 @@ export class Cast {
     });
   }
 
-  /** Keeps the log of a page that is about to go for good. */
-  async keepLog(tab: Tab): Promise<void> {
-    const actor = this.#actor(tab);
-    const load = actor.earlier.length + 1;
-    actor.earlier.push({ page: `${tab.name}#${load}`, entries: await this.#entries(tab), complete: false });
+  /** What the page has written down so far. */
+  logOf(tab: Tab): Promise<PageEntry[]> {
+    return within(LOG_WITHIN_MS, `log of ${tab.name}`, tab.evaluate(() => [...window.__log]));
+  }
+
+  /** Keeps the log of a page that goes for good: the next one of this tab is another's. */
+  keepLog(tab: Tab, entries: readonly PageEntry[]): void {
+    const { earlier } = this.#actor(tab);
+    earlier.push({ page: `${tab.name}#${earlier.length + 1}`, entries, complete: false });
   }
 
   /** All logs: of pages that went, and of those that play still, which must hold everything. */
@@ -119,7 +135,7 @@ export class Cast {
       logs.push(...earlier);
       if (state !== "playing") continue;
       const page = earlier.length === 0 ? tab.name : `${tab.name}#${earlier.length + 1}`;
-      logs.push({ page, entries: await this.#entries(tab), complete: true });
+      logs.push({ page, entries: await this.logOf(tab), complete: true });
     }
     return logs;
   }
@@ -128,10 +144,6 @@ export class Cast {
     const actor = this.#actors.find((candidate) => candidate.tab === tab);
     if (actor === undefined) throw new Error(`${tab.name} is not on stage`);
     return actor;
-  }
-
-  #entries(tab: Tab): Promise<PageEntry[]> {
-    return within(LOG_WITHIN_MS, `log of ${tab.name}`, tab.evaluate(() => [...window.__log]));
   }
 
   #stats(tab: Tab): Promise<PageStats> {

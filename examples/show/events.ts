@@ -27,8 +27,8 @@ export interface Happening {
   readonly atMs: number;
   /** The tab it happened to: its own standstill is wanted. */
   readonly victim?: Tab;
-  /** Whether the page came back from the back/forward cache. */
-  readonly persisted?: boolean;
+  /** Whether the page came back from the back/forward cache, and why not. */
+  readonly restored?: { readonly persisted: boolean; readonly reasons: readonly string[] };
 }
 
 const FROZEN_FOR_MS = 2_500;
@@ -72,13 +72,18 @@ export const EVENTS: readonly ShowEvent[] = [
     gapsPerTopic: 0,
     run: async ({ cast, awayUrl }) => {
       const victim = await cast.owner("prices");
+      const entries = await cast.logOf(victim);
+      await cast.withdraw(victim, "away");
       const atMs = await victim.leave(awayUrl);
-      cast.become(victim, "away");
       await pause(AWAY_FOR_MS);
-      const { persisted } = await victim.back();
+      const restored = await victim.back();
+      if (!restored.persisted) {
+        cast.keepLog(victim, entries);
+        await cast.subscribed(victim);
+      }
       cast.become(victim, "playing");
       await cast.refreshPid(victim);
-      return { atMs, victim, persisted };
+      return { atMs, victim, restored };
     },
   },
   {
@@ -88,7 +93,7 @@ export const EVENTS: readonly ShowEvent[] = [
     gapsPerTopic: 0,
     run: async ({ cast }) => {
       const victim = await cast.owner("quakes");
-      await cast.keepLog(victim);
+      cast.keepLog(victim, await cast.logOf(victim));
       cast.become(victim, "closed");
       return { atMs: await victim.close(), victim };
     },
@@ -100,7 +105,7 @@ export const EVENTS: readonly ShowEvent[] = [
     gapsPerTopic: 0,
     run: async ({ cast }) => {
       const victim = await cast.owner("prices");
-      await cast.keepLog(victim);
+      cast.keepLog(victim, await cast.logOf(victim));
       cast.become(victim, "away");
       const atMs = await victim.reload();
       await cast.subscribed(victim);
@@ -123,10 +128,10 @@ export const EVENTS: readonly ShowEvent[] = [
   },
   {
     name: "server-restarted",
-    title: "server killed and started again",
+    title: "server restarted",
     gapsPerTopic: 1,
     run: async ({ server }) => {
-      const atMs = await server.kill();
+      const atMs = await server.stop();
       await server.restart();
       return { atMs };
     },
@@ -134,7 +139,7 @@ export const EVENTS: readonly ShowEvent[] = [
 ];
 
 async function kill(cast: Cast, victim: Tab): Promise<Happening> {
-  await cast.keepLog(victim);
+  cast.keepLog(victim, await cast.logOf(victim));
   cast.become(victim, "killed");
   return { atMs: await victim.kill(), victim };
 }

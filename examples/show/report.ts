@@ -4,6 +4,7 @@ import {
   totals,
   type Accepted,
   type PageLog,
+  type GapEntry,
   type TopicVerdict,
   type Window,
 } from "@motet/browser-tests/checker";
@@ -51,6 +52,8 @@ export interface EventReport {
   readonly gaps: number;
   readonly connections_max: number;
   readonly messages_per_second: number;
+  /** Why gaps were reported. */
+  readonly gap_reasons: readonly string[];
   readonly restored_from_cache?: boolean;
 }
 
@@ -71,7 +74,7 @@ export function reportCalm(act: Omit<Act, "event" | "happening">, evidence: Evid
 export function reportAct(act: Act, evidence: Evidence): EventReport {
   const { event, happening } = act;
   const report = figures(event.name, event.title, happening.victim?.name, act, evidence);
-  return happening.persisted === undefined ? report : { ...report, restored_from_cache: happening.persisted };
+  return happening.restored === undefined ? report : { ...report, restored_from_cache: happening.restored.persisted };
 }
 
 export function checkAct(act: Act, report: EventReport, evidence: Evidence): Check[] {
@@ -84,8 +87,10 @@ export function checkAct(act: Act, report: EventReport, evidence: Evidence): Che
     checks.push(atMost(`${event.name}: outage p99`, report.outage_ms_p99, round(p99Ms + spareMs), " ms"));
     checks.push(atMost(`${event.name}: oldest message delivered`, report.delay_ms_max, p99Ms, " ms"));
   }
-  if (happening.persisted !== undefined) {
-    checks.push(exactly(`${event.name}: restored from the cache`, Number(happening.persisted), 1));
+  if (happening.restored !== undefined) {
+    const { persisted, reasons } = happening.restored;
+    const detail = persisted ? "yes" : `no: ${reasons.join(", ")}`;
+    checks.push({ name: `${event.name}: restored from the cache`, held: persisted, detail });
   }
   for (const page of act.playing) {
     for (const channel of TOPICS) {
@@ -94,7 +99,9 @@ export function checkAct(act: Act, report: EventReport, evidence: Evidence): Che
       );
       const { gaps } = totals(verdicts, act.window);
       if (gaps !== event.gapsPerTopic) {
-        checks.push(exactly(`${event.name}: gap events of ${page} for ${channel}`, gaps, event.gapsPerTopic));
+        const reasons = gapsIn(verdicts, act.window).map((gap) => gap.reason).join(", ");
+        const name = `${event.name}: gap events of ${page} for ${channel} (${reasons})`;
+        checks.push(exactly(name, gaps, event.gapsPerTopic));
       }
     }
   }
@@ -130,7 +137,7 @@ function figures(
     const log = logs.findLast(
       ({ page, entries }) => tabOf(page) === tab && (entries[0]?.atMs ?? Infinity) <= act.window.fromMs,
     );
-    if (log === undefined) throw new Error(`${tab} left no log of this time`);
+    if (log === undefined) throw new Error(`${tab} left no log of this time (${name}): ${JSON.stringify([act.window, logs.filter(({page})=>tabOf(page)===tab).map(l=>[l.page,l.entries.length,l.entries[0]?.atMs,l.entries.at(-1)?.atMs])])}`);
     return outage(accepted, log, act.window);
   });
   const gapsMs = outages.map(({ largestGapMs }) => largestGapMs);
@@ -149,9 +156,14 @@ function figures(
     lost: sums.lost,
     repeated: sums.repeated,
     gaps: sums.gaps,
+    gap_reasons: [...new Set(gapsIn(verdicts, act.window).map((gap) => gap.reason))],
     connections_max: act.connectionsMax,
     messages_per_second: round(totals(ofSurvivors, act.window).delivered / seconds / Math.max(1, survivors.length)),
   };
+}
+
+function gapsIn(verdicts: readonly TopicVerdict[], { fromMs, toMs }: Window): GapEntry[] {
+  return verdicts.flatMap((verdict) => verdict.gaps).filter(({ atMs }) => atMs >= fromMs && atMs < toMs);
 }
 
 function feedGap(accepted: Evidence["accepted"], window: Window): number {

@@ -59,7 +59,7 @@ async function carryOut(stage: Stage, order: StageOrder): Promise<void> {
       await cast.enter();
       return;
     case "restart-server":
-      await server.kill();
+      await server.stop();
       await pause(RESTART_AFTER_MS);
       await server.restart();
       return;
@@ -83,12 +83,17 @@ async function act({ cast, awayUrl }: Stage, tab: Tab, action: TabAction): Promi
     block: () => tab.evaluate((forMs: number) => window.__stage.block(forMs), BLOCK_MS),
     hide: () => tab.hide(),
     show: () => tab.show(),
-    leave: () => become("away", tab.leave(awayUrl)),
+    leave: () => leave(cast, tab, awayUrl),
     return: () => returnTo(cast, tab),
     reload: () => tab.reload(),
     close: () => become("closed", tab.close()),
   };
   await actions[action]();
+}
+
+async function leave(cast: Cast, tab: Tab, awayUrl: string): Promise<void> {
+  await cast.withdraw(tab, "away");
+  await tab.leave(awayUrl);
 }
 
 async function returnTo(cast: Cast, tab: Tab): Promise<void> {

@@ -13,9 +13,14 @@ export interface MotetServer extends AsyncDisposable {
   readonly pid: number;
   /** What the server accepted so far, over all its restarts. */
   publications(): Accepted[];
-  /** SIGKILL; resolves with the time of the signal once the process is gone. */
+  /**
+   * SIGKILL; resolves with the time of the signal once the process is gone. The last 100 ms of its publication log
+   * may be missing.
+   */
   kill(): Promise<number>;
-  /** Starts again on the same port after {@link kill}; resolves when it accepts connections. */
+  /** SIGTERM: the server says goodbye and writes its log to the end. Resolves as {@link kill} does. */
+  stop(): Promise<number>;
+  /** Starts again on the same port; resolves when it accepts connections. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
@@ -87,16 +92,12 @@ class ServeProcess implements MotetServer {
     return existsSync(file) ? readPublicationLog(file) : [];
   }
 
-  async kill(): Promise<number> {
-    const running = this.#process;
-    const atMs = nowMs();
-    if (running !== undefined && running.exitCode === null && running.signalCode === null) {
-      const ended = new Promise((resolve) => running.once("exit", resolve));
-      running.kill("SIGKILL");
-      await within(END_WITHIN_MS, "the server ends after SIGKILL", ended);
-    }
-    this.#process = undefined;
-    return atMs;
+  kill(): Promise<number> {
+    return this.#end("SIGKILL");
+  }
+
+  stop(): Promise<number> {
+    return this.#end("SIGTERM");
   }
 
   async restart(): Promise<void> {
@@ -122,6 +123,18 @@ class ServeProcess implements MotetServer {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  async #end(signal: "SIGKILL" | "SIGTERM"): Promise<number> {
+    const running = this.#process;
+    const atMs = nowMs();
+    if (running !== undefined && running.exitCode === null && running.signalCode === null) {
+      const ended = new Promise((resolve) => running.once("exit", resolve));
+      running.kill(signal);
+      await within(END_WITHIN_MS, `the server ends after ${signal}`, ended);
+    }
+    this.#process = undefined;
+    return atMs;
   }
 
   #file(name: string): string {

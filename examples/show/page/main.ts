@@ -1,6 +1,6 @@
 import "uplot/dist/uPlot.min.css";
 import "./main.css";
-import { connect, type GapEvent, type MessageMeta } from "motet";
+import { connect, type Gap, type MessageMeta } from "motet";
 import { PriceChart, QuakeChart, type Price, type Quake } from "./charts.ts";
 import { DeliveryLog, nowMs } from "./delivery-log.ts";
 import { OwnershipTables, tabChip } from "./ownership.ts";
@@ -45,7 +45,7 @@ function follow<T extends keyof Topics>(topic: T, show: (message: Topics[T], met
         channel: topic,
         seq: message.seq,
         atMs,
-        ...(meta.position === undefined ? {} : { position: meta.position }),
+        position: meta.position,
         ...(meta.replayed ? { replayed: true } : {}),
       });
       counts.delivered += 1;
@@ -53,21 +53,21 @@ function follow<T extends keyof Topics>(topic: T, show: (message: Topics[T], met
       show(message, meta);
     },
     {
-      onGap: (gap: GapEvent) => {
+      onGap: (gap: Gap) => {
         counts.gaps += 1;
         log.note({
           kind: "gap",
           channel: topic,
           atMs: nowMs(),
           reason: gap.reason,
-          ...(gap.from === undefined ? {} : { from: gap.from }),
+          from: gap.from,
           ...(gap.to === undefined ? {} : { to: gap.to }),
         });
       },
     },
   );
   subscription.ready.then(
-    (position) => log.note({ kind: "ready", channel: topic, atMs: nowMs(), ...(position ? { position } : {}) }),
+    (position) => log.note({ kind: "ready", channel: topic, atMs: nowMs(), position }),
     (error: unknown) => {
       byId("hint").textContent = `${topic}: ${String(error)}`;
     },
@@ -105,7 +105,7 @@ function showOwnership(): void {
   const role = nodes.find((node) => node.nodeId === self.nodeId)?.role;
   byId("self-tab").replaceWith(Object.assign(tabChip(self.tabId, true), { id: "self-tab" }));
   byId("self-roles").textContent = [role, ...owned.map((topic) => `owns ${topic}`)].filter(Boolean).join(", ");
-  byId("host").textContent = self.host;
+  byId("host").textContent = self.host ?? "\u2013";
   tables.show(snapshot);
 }
 

@@ -33,7 +33,7 @@ export class OwnershipTables {
 
     this.#routes.replaceChildren(
       ...snapshot.routes.map((route) => {
-        const tabId = route.owner === undefined ? undefined : tabOf.get(route.owner);
+        const tabId = tabOf.get(route.owner);
         const owner = cell(tabId === undefined ? "nobody" : chip(tabId));
         const key = tabId ?? "nobody";
         if (this.#lastOwner.has(route.topic) && this.#lastOwner.get(route.topic) !== key) owner.className = "changed";
@@ -44,7 +44,7 @@ export class OwnershipTables {
           cell(route.state),
           cell(route.generation),
           cell(route.subscribers),
-          cell(route.position?.offset ?? "\u2013"),
+          cell(route.position?.split(":").at(-1) ?? "\u2013"),
         );
       }),
     );
@@ -57,7 +57,7 @@ export class OwnershipTables {
           cell(node.load),
           cell(node.status),
           cell(node.visibility),
-          cell(node.lastBeatAgoMs === undefined ? "\u2013" : `${(node.lastBeatAgoMs / 1_000).toFixed(1)} s ago`),
+          cell(node.leaving ? "leaving" : node.registered),
         ),
       ),
     );

@@ -29,7 +29,7 @@ export function killWorker(): void {
   workers.clear();
 }
 
-export function wireButtons(bus: Bus): void {
+export function wireButtons(bus: Pick<Bus, "close">): void {
   on("open", () => window.open(location.href, "_blank", "noopener"));
   on("block", () => blockMainThread());
   on("kill", killWorker);
