@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod compact;
 mod coordinator;
 pub mod frame;
 pub mod lock;

@@ -1,8 +1,9 @@
 //! What one post on a channel or port carries: frames, and beside them the payloads they refer to.
 
-use minicbor::{Decode, Encode, Encoder};
+use minicbor::{Encode, Encoder};
 use motet_protocol::NodeId;
 
+use crate::compact::{Compact, Reader};
 use crate::frame::Slot;
 use crate::name::PROTOCOL_MAJOR;
 
@@ -77,7 +78,7 @@ impl<F: Encode<()>, P> Packet<F, P> {
     }
 }
 
-impl<F: for<'b> Decode<'b, ()>, P> Packet<F, P> {
+impl<F: Compact, P> Packet<F, P> {
     /// Decodes frames and puts the payloads beside them. The number says how many frames were
     /// skipped because they are malformed or of a newer build.
     ///
@@ -88,30 +89,34 @@ impl<F: for<'b> Decode<'b, ()>, P> Packet<F, P> {
         if bytes.len() > PACKET_BYTES_MAX || payloads.len() > PACKET_PAYLOADS_MAX {
             return Err(PacketError::TooLarge);
         }
-        let mut decoder = minicbor::Decoder::new(bytes);
-        let malformed = |_| PacketError::Malformed;
-        if decoder.array().map_err(malformed)?.is_none_or(|fields| fields < 3) {
+        let mut input = Reader::new(bytes);
+        let fields = input.array();
+        let major = u32::read(&mut input);
+        if input.failed() || fields < 3 {
             return Err(PacketError::Malformed);
         }
-        if decoder.u32().map_err(malformed)? != PROTOCOL_MAJOR {
+        if major != PROTOCOL_MAJOR {
             return Err(PacketError::OtherMajor);
         }
-        let from = decoder.decode().map_err(malformed)?;
-        let count = decoder.array().map_err(malformed)?.ok_or(PacketError::Malformed)?;
-        let mut frames = Vec::new();
+        let from = NodeId::read(&mut input);
+        let count = input.array();
+        let mut packet = Self { from, frames: Vec::new(), payloads };
         let mut skipped = 0;
         for _ in 0..count {
-            let start = decoder.position();
-            match decoder.decode::<F>() {
-                Ok(frame) => frames.push(frame),
-                Err(_) => {
-                    decoder.set_position(start);
-                    decoder.skip().map_err(malformed)?;
-                    skipped += 1;
-                }
+            let mut attempt = Reader::new(input.rest());
+            let frame = F::read(&mut attempt);
+            if attempt.failed() {
+                input.skip();
+                skipped += 1;
+            } else {
+                packet.frames.push(frame);
+                input = attempt;
+            }
+            if input.failed() {
+                break;
             }
         }
-        Ok((Self { from, frames, payloads }, skipped))
+        if input.failed() { Err(PacketError::Malformed) } else { Ok((packet, skipped)) }
     }
 }
 

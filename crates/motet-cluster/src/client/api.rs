@@ -38,8 +38,6 @@ pub struct ClientConfig {
     pub dedupe_by_id: bool,
     /// Node restarts a minute. Default 5.
     pub node_restarts: u32,
-    /// The node is shared with other pages: it outlives this one.
-    pub shared_node: bool,
     /// This build.
     pub build: String,
 }
@@ -61,7 +59,6 @@ impl ClientConfig {
             publish_deadline: Duration::from_secs(10),
             dedupe_by_id: false,
             node_restarts: 5,
-            shared_node: false,
             build: String::new(),
         }
     }
@@ -142,7 +139,11 @@ pub enum ClientInput<P> {
     NodeStarted {
         /// Which start.
         start: u32,
+        /// The node is shared with other pages: it outlives this one.
+        shared: bool,
     },
+    /// The tab's identity is another than thought: its lock was held by a tab it was copied from.
+    Tab(TabId),
     /// The node could not be started, or died (its lock fell free, its host reported an error).
     NodeGone {
         /// Which start.

@@ -59,6 +59,8 @@ pub(super) struct Life {
     start: u32,
     /// It has run before: what follows is recovery.
     has_run: bool,
+    /// The node is shared with other pages: it outlives this one.
+    shared: bool,
     restarts: RestartBudget,
     transport: TransportStatus,
     /// Why the node's connection makes no further attempt.
@@ -79,6 +81,7 @@ impl Life {
             wanted: false,
             start: 0,
             has_run: false,
+            shared: false,
             restarts: RestartBudget::new(config.node_restarts, RESTART_WINDOW, RESTART_JITTER),
             transport: TransportStatus::Idle,
             terminal: None,
@@ -198,10 +201,11 @@ impl<P: Clone> Client<P> {
         self.env.outbox.push(ClientOutput::StartNode { start: self.life.start });
     }
 
-    pub(super) fn node_started(&mut self, start: u32) {
+    pub(super) fn node_started(&mut self, start: u32, shared: bool) {
         if start != self.life.start || !matches!(self.life.phase, Phase::Launching { .. }) {
             return;
         }
+        self.life.shared = shared;
         self.open_port();
         self.life.phase = Phase::Attaching { since: self.env.now };
     }
@@ -216,7 +220,7 @@ impl<P: Clone> Client<P> {
             visible: self.env.config.visible,
             build: self.env.config.build.clone(),
         });
-        if self.env.config.shared_node && self.life.has_run {
+        if self.life.shared && self.life.has_run {
             // Its connection may be waiting out a backoff that nobody was there to cut short.
             self.env.outbox.send(ToNode::Nudge);
         }
@@ -299,7 +303,7 @@ impl<P: Clone> Client<P> {
 
     /// Says goodbye on behalf of the node, as far as it got, and ends it.
     fn leave_node(&mut self) {
-        match (self.env.identity.node, self.env.config.shared_node) {
+        match (self.env.identity.node, self.life.shared) {
             (_, true) => {
                 // The node lives on for other pages. In a Closing client Bye was said before.
                 if !self.life.is_closed() {

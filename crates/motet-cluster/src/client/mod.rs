@@ -109,7 +109,8 @@ impl<P: Clone> Client<P> {
             ClientInput::Abort { correlation } => {
                 self.publications.abort(&mut self.env, correlation);
             }
-            ClientInput::NodeStarted { start } => self.node_started(start),
+            ClientInput::NodeStarted { start, shared } => self.node_started(start, shared),
+            ClientInput::Tab(tab) => self.env.identity.tab = tab,
             ClientInput::NodeGone { start, error } => self.node_gone(start, error),
             ClientInput::Port(packet) => self.on_port(packet),
             ClientInput::Data(packet) => self.on_data(packet),

@@ -203,7 +203,9 @@ impl<P: Clone> Topic<P> {
     /// A row of the node's table.
     pub(super) fn on_route(&mut self, env: &mut Env<P>, route: &Route) {
         self.told = Some((route.fence, route.owner));
-        if self.fence.is_some_and(|known| route.fence < known) {
+        // While no owner is known the node's word counts, even if Data named a higher fence: when
+        // everybody who remembered the old incarnation is gone, the new one may compare lower.
+        if self.routed && self.fence.is_some_and(|known| route.fence < known) {
             return;
         }
         if let RouteState::Failed(error) = &route.state {

@@ -9,6 +9,9 @@ use crate::coordinator::Coordinator;
 use crate::lock::{HeldLock, LockEvent, LockOp, LockRequest};
 use crate::name::LockName;
 
+/// Epochs are this far apart at most.
+const EPOCH_STRIDE: u64 = 1 << 20;
+
 /// Why the list of held locks was asked for; answers come in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Query {
@@ -140,7 +143,11 @@ impl<P: Clone> Node<P> {
         let highest = fences.chain([self.known]).max().unwrap_or_default();
         let incarnation =
             if highest.incarnation == 0 { self.rng.u64().max(1) } else { highest.incarnation };
-        let epoch = if planted("repeat-epoch") { highest.epoch.max(1) } else { highest.epoch + 1 };
+        // A stride, because coordinators that nobody here remembers may have come and gone since
+        // the highest epoch that is still known: none of theirs may be used twice.
+        let stride = 1 + self.rng.below(EPOCH_STRIDE);
+        let epoch =
+            if planted("repeat-epoch") { highest.epoch.max(1) } else { highest.epoch + stride };
         self.members_at_election = members_of(held);
         self.claim_term(Fence { incarnation, epoch });
     }

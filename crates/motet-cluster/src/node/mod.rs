@@ -285,6 +285,7 @@ impl<P: Clone> Node<P> {
         } else if !wanted && self.transport != TransportStatus::Idle {
             self.transport = TransportStatus::Idle;
             self.out.transport(TransportOp::Close);
+            self.owner.admitted();
             self.pages_transport(None, false);
         }
     }
@@ -292,11 +293,13 @@ impl<P: Clone> Node<P> {
     fn transport_event(&mut self, event: TransportEvent<P>) {
         match event {
             TransportEvent::Connecting => {
+                self.owner.admitted();
                 self.transport = TransportStatus::Connecting;
                 self.pages_transport(None, false);
             }
             TransportEvent::Connected(features) => {
                 self.transport = TransportStatus::Connected;
+                self.owner.admitted();
                 self.features = features;
                 self.pages_transport(None, false);
             }

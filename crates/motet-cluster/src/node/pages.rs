@@ -198,6 +198,7 @@ impl<P: Clone> Node<P> {
     /// A page asks to try again what the server refused for good.
     fn retry(&mut self) {
         self.out.transport(TransportOp::Retry);
+        self.owner.admitted();
         for route in self.replica.routes().values() {
             if matches!(route.state, RouteState::Failed(_)) && self.pages.wants(&route.topic) {
                 self.want_added.insert(route.topic.clone());

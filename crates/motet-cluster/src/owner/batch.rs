@@ -79,6 +79,19 @@ impl<P: Clone> Batches<P> {
         }
     }
 
+    /// Posts what waits on a channel without waiting for its window.
+    pub(crate) fn hurry(&mut self, shard: u8) {
+        self.shards[usize::from(shard)].posted = None;
+    }
+
+    /// Forgets what is not posted yet of one topic.
+    pub(crate) fn discard_topic(&mut self, shard: u8, discarded: &str) {
+        self.shards[usize::from(shard)].packet.frames.retain(|frame| match frame {
+            Frame::Data { topic, .. } | Frame::Head { topic, .. } => topic != discarded,
+            _ => true,
+        });
+    }
+
     /// The next channel that is due, with its packet.
     pub(crate) fn due(&mut self, now: Instant) -> Option<(u8, NodePacket<P>)> {
         let window = self.window;

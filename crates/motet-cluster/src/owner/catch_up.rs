@@ -5,12 +5,15 @@ use motet_protocol::transport::{HistoryPage, HistoryRequest, Publication};
 use motet_protocol::{CallId, Error, ErrorCode, Offset, Position, Rng};
 
 use super::head_of;
-use super::topic::{Owned, Waiting};
+use super::topic::{Owned, Phase, Waiting};
 use crate::frame::{Frame, GapReason, JoinedFrame};
 use crate::node::Out;
 
 /// A page of history holds at most so many publications (the protocol's own limit).
 const PAGE_MAX: u32 = 300;
+
+/// A question that fails so often in a row while the subscription stands has no answer.
+const FETCH_TRIES: u32 = 3;
 
 /// A history request on its way.
 pub(super) struct Fetch {
@@ -110,13 +113,27 @@ impl<P: Clone> Owned<P> {
     ) {
         let Some(top) = self.position() else { return };
         match result {
-            // The connection went away: the question stands, and is asked again when it is back.
-            Err(error) if error.code == ErrorCode::TransportUnavailable => {}
-            Ok(page) if page.position.epoch == top.epoch => match fetch.since {
-                Some(since) => self.forward_page(&fetch.topic, since, &page.publications, out),
-                None => self.tail_page(page.publications, top.offset),
-            },
+            Err(error) if self.may_ask_again(&error) => {}
+            Ok(page) if page.position.epoch == top.epoch => {
+                self.fetch_failures = 0;
+                self.use_page(fetch, page, top.offset, out);
+            }
             _ => self.history_is_lost(fetch.since),
+        }
+    }
+
+    /// Only the server's own answer tells that history is lost. After a lost connection or a
+    /// timeout the question stands; the page's patience with its hole is the bound.
+    fn may_ask_again(&mut self, error: &Error) -> bool {
+        self.fetch_failures += 1;
+        let passing = error.retryable() || error.code == ErrorCode::OutcomeUnknown;
+        passing && (self.phase != Phase::Live || self.fetch_failures < FETCH_TRIES)
+    }
+
+    fn use_page(&mut self, fetch: &Fetch, page: HistoryPage<P>, top: Offset, out: &mut Out<P>) {
+        match fetch.since {
+            Some(since) => self.forward_page(&fetch.topic, since, &page.publications, out),
+            None => self.tail_page(page.publications, top),
         }
     }
 

@@ -45,6 +45,8 @@ pub(crate) struct Owner<P> {
     fetches: BTreeMap<CallId, Fetch>,
     batches: Batches<P>,
     confirmations: Vec<Confirmation>,
+    /// Why the server refused the connection for good.
+    refused: Option<Error>,
     /// After a stall nothing is broadcast until the cluster has confirmed the routes.
     paused: bool,
 }
@@ -59,6 +61,7 @@ impl<P: Clone> Owner<P> {
             fetches: BTreeMap::new(),
             batches: Batches::new(me, limits.batch_window),
             confirmations: Vec::new(),
+            refused: None,
             paused: false,
         }
     }
@@ -137,6 +140,8 @@ impl<P: Clone> Owner<P> {
 
     fn hand_over(&mut self, route: &Route, out: &mut Out<P>) {
         let Some(owned) = self.topics.get_mut(&route.topic) else { return };
+        // What waits is posted under the present fence before the new owner hears of anything.
+        self.batches.hurry(owned.shard);
         let asked = matches!(owned.phase, Phase::Releasing { .. });
         let subscribed = owned.phase != Phase::AwaitingRelease;
         owned.phase = Phase::Releasing { to: route.owner, fence: route.fence };
@@ -164,9 +169,9 @@ impl<P: Clone> Owner<P> {
     /// Gives a topic up at once: dropped, or decided away without a handoff.
     pub(crate) fn give_up(&mut self, topic: &str, out: &mut Out<P>) {
         self.refuse_joins(topic, out);
-        if let Some(owned) = self.topics.remove(topic)
-            && owned.phase != Phase::AwaitingRelease
-        {
+        let Some(owned) = self.topics.remove(topic) else { return };
+        self.batches.discard_topic(owned.shard, topic);
+        if owned.phase != Phase::AwaitingRelease {
             out.transport(TransportOp::Unsubscribe { topic: topic.to_owned() });
         }
     }
@@ -199,7 +204,8 @@ impl<P: Clone> Owner<P> {
 
     fn subscribe(&mut self, topic: &str, since: Option<Position>, out: &mut Out<P>) {
         let Some(owned) = self.topics.get_mut(topic) else { return };
-        owned.phase = Phase::Subscribing;
+        // A refused transport keeps the wish and stays silent until a new token or a retry.
+        owned.phase = self.refused.clone().map_or(Phase::Subscribing, Phase::Failed);
         let since = since.or_else(|| owned.recovery_start());
         let topic = topic.to_owned();
         self.confirm(&topic);
@@ -311,6 +317,7 @@ impl<P: Clone> Owner<P> {
 
     /// The connection is lost; the transport subscribes again by itself unless it is for good.
     pub(crate) fn disconnected(&mut self, error: &Error, terminal: bool, out: &mut Out<P>) {
+        self.refused = terminal.then(|| error.clone());
         let topics: Vec<_> = self.topics.keys().cloned().collect();
         for topic in topics {
             let Some(owned) = self.topics.get_mut(&topic) else { continue };
@@ -324,6 +331,11 @@ impl<P: Clone> Owner<P> {
                 }
             }
         }
+    }
+
+    /// A connection is being tried, or stands: no refusal is in force.
+    pub(crate) fn admitted(&mut self) {
+        self.refused = None;
     }
 
     /// A page asks for its place.

@@ -43,6 +43,8 @@ pub(super) struct Owned<P> {
     pub(super) history: bool,
     pub(super) joins: Vec<Waiting>,
     pub(super) fetch: Option<CallId>,
+    /// History requests in a row that brought no answer.
+    pub(super) fetch_failures: u32,
     top: Option<Position>,
     subscriptions: u64,
     ring_messages: usize,
@@ -58,6 +60,7 @@ impl<P: Clone> Owned<P> {
             history: false,
             joins: Vec::new(),
             fetch: None,
+            fetch_failures: 0,
             top: None,
             subscriptions: 0,
             ring_messages: limits.ring_messages,

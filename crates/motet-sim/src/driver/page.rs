@@ -132,6 +132,7 @@ impl World {
     fn node_up(&mut self, id: ContextId, start: u32, port: PortId, node: NodeId) {
         let Some(mut page) = self.contexts[id].page.take() else { return };
         let wanted = page.start == Some(start) && page.port.is_none();
+        let shared = page.mode == HostMode::Shared;
         if wanted {
             page.port = Some(port);
             if page.mode != HostMode::Page {
@@ -142,7 +143,7 @@ impl World {
         }
         self.contexts[id].page = Some(page);
         if wanted {
-            self.page_input(id, ClientInput::NodeStarted { start });
+            self.page_input(id, ClientInput::NodeStarted { start, shared });
         }
     }
 
@@ -232,7 +233,6 @@ impl World {
     fn client_config(&self, page: &Page, id: ContextId, tab: TabId) -> ClientConfig {
         let mut config = ClientConfig::new(tab);
         config.visible = self.tabs[self.contexts[id].tab].visible;
-        config.shared_node = page.mode == HostMode::Shared;
         config
     }
 

@@ -41,13 +41,13 @@ impl Driver {
                 let name = self.cluster.lock(LockName::Page(identity.client));
                 let granted = self.listener(move |driver, news| {
                     if news == LockNews::Granted {
-                        driver.hear(ClientInput::NodeStarted { start });
+                        driver.hear(ClientInput::NodeStarted { start, shared });
                     }
                 });
                 let lock = LockRequest::new(&name, LockMode::Exclusive, granted);
                 *self.page_lock.borrow_mut() = Some(lock);
             }
-            _ => self.hear(ClientInput::NodeStarted { start }),
+            _ => self.hear(ClientInput::NodeStarted { start, shared }),
         }
     }
 

@@ -115,7 +115,7 @@ fn b18_a_forged_decision_silences_a_topic_only_until_the_owner_has_answered_ofte
 fn b19_another_build_is_reported_and_a_refusal_ends_the_start() {
     let mut rig = Rig::new();
     rig.input(ClientInput::Start);
-    rig.input(ClientInput::NodeStarted { start: 1 });
+    rig.input(ClientInput::NodeStarted { start: 1, shared: false });
     rig.port(ToPage::Attached { node: NODE, build: "newer".into() });
     let skew = Error::new(ErrorCode::BuildSkew);
     let reported = |rig: &Rig| {
@@ -127,7 +127,7 @@ fn b19_another_build_is_reported_and_a_refusal_ends_the_start() {
     assert!(reported(&rig));
     let mut rig = Rig::new();
     rig.input(ClientInput::Start);
-    rig.input(ClientInput::NodeStarted { start: 1 });
+    rig.input(ClientInput::NodeStarted { start: 1, shared: false });
     rig.port(ToPage::Report { error: skew.clone() });
     assert_eq!(rig.client.status(), &ClientStatus::Failed(skew));
     assert!(rig.out.contains(&ClientOutput::StopNode) && reported(&rig));

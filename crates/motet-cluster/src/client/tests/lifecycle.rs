@@ -41,7 +41,7 @@ fn b25_subscriptions_made_before_the_start_reach_the_node_with_the_first_packet(
     rig.publish(1, "t");
     assert!(rig.frames().is_empty());
     rig.input(ClientInput::Start);
-    rig.input(ClientInput::NodeStarted { start: 1 });
+    rig.input(ClientInput::NodeStarted { start: 1, shared: false });
     let frames = rig.frames();
     let [ToNode::Attach { client, .. }, ToNode::Subscribe { topics }] = &frames[..] else {
         panic!("{frames:?}")
@@ -139,7 +139,7 @@ fn b8_a_page_hidden_while_it_starts_starts_again_when_it_is_shown() {
     let mut rig = Rig::new();
     rig.input(ClientInput::Start);
     rig.page(PageEvent::Hide);
-    rig.input(ClientInput::NodeStarted { start: 1 });
+    rig.input(ClientInput::NodeStarted { start: 1, shared: false });
     assert!(rig.frames().is_empty(), "a former node");
     rig.input(ClientInput::Start);
     assert_eq!(starts(&mut rig), [1], "not while it is hidden");
@@ -369,21 +369,27 @@ fn b25_a_node_that_never_comes_up_is_given_up_in_bounded_time() {
     rig.input(ClientInput::Start);
     rig.pass(15_200);
     assert_eq!(starts(&mut rig), [1, 2]);
-    rig.input(ClientInput::NodeStarted { start: 2 });
+    rig.input(ClientInput::NodeStarted { start: 2, shared: false });
     rig.pass(3_200);
     assert_eq!(starts(&mut rig), [3], "attached to nobody");
 }
 
 #[test]
 fn b26_a_page_leaves_a_shared_node_alive_and_says_bye() {
-    let mut rig = Rig::live_with(|config| config.shared_node = true);
+    let mut rig = Rig::live();
+    rig.shared = true;
+    rig.page(PageEvent::Hide);
+    rig.page(PageEvent::Show);
+    rig.node_up(2);
+    rig.routes(&[route("t", OWNER, 1)]);
+    rig.out.clear();
     rig.page(PageEvent::Hide);
     rig.states();
     let bye = Packet::single(NODE, ToNode::Bye);
     assert_eq!(rig.out[..2], [ClientOutput::Port(bye), ClientOutput::StopNode]);
     assert!(!rig.out.iter().any(|output| matches!(output, ClientOutput::Announce(_))));
     rig.page(PageEvent::Show);
-    rig.node_up(2);
+    rig.node_up(3);
     assert!(rig.frames().contains(&ToNode::Nudge));
     rig.routes(&[route("t", OWNER, 1)]);
     assert_eq!(rig.join().position, Some(at("a", 10)));

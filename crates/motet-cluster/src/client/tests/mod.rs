@@ -87,6 +87,8 @@ fn heads<F>(
 pub(super) struct Rig {
     pub(super) client: Client<u64>,
     pub(super) now: Instant,
+    /// Nodes are started in a SharedWorker.
+    pub(super) shared: bool,
     /// Outputs not looked at yet.
     pub(super) out: Vec<ClientOutput<u64>>,
 }
@@ -101,7 +103,7 @@ impl Rig {
         configure(&mut config);
         let now = Instant::from_micros(5_000_000);
         let client = Client::new(now, config, Rng::from_seed([9; 32]));
-        Self { client, now, out: Vec::new() }
+        Self { client, now, shared: false, out: Vec::new() }
     }
 
     /// A client whose node is a cluster member.
@@ -137,7 +139,7 @@ impl Rig {
     }
 
     pub(super) fn node_up_under(&mut self, start: u32, fence: Fence) {
-        self.input(ClientInput::NodeStarted { start });
+        self.input(ClientInput::NodeStarted { start, shared: self.shared });
         self.port(ToPage::Attached { node: NODE, build: String::new() });
         self.port(ToPage::Coordinator { node: Some(NODE), fence });
     }
