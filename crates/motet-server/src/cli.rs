@@ -173,10 +173,8 @@ fn allow_everything(config: &mut Config) {
 }
 
 fn split_address(listen: &str) -> Result<(String, u16), ServerError> {
-    let refuse = |cause: &str| ServerError::Address {
-        address: listen.to_owned(),
-        cause: cause.to_owned(),
-    };
+    let refuse =
+        |cause: &str| ServerError::Address { address: listen.to_owned(), cause: cause.to_owned() };
     if let Ok(address) = listen.parse::<std::net::SocketAddr>() {
         return Ok((address.ip().to_string(), address.port()));
     }

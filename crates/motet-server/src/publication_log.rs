@@ -86,7 +86,9 @@ impl PublicationLog {
             offset: position.map_or(0, |position| position.offset),
             size: data.len(),
             sha256: Sha256::digest(data).iter().map(|byte| format!("{byte:02x}")).collect(),
-            data: (data.len() <= DATA_BYTES_MAX).then(|| serde_json::from_slice(data).ok()).flatten(),
+            data: (data.len() <= DATA_BYTES_MAX)
+                .then(|| serde_json::from_slice(data).ok())
+                .flatten(),
         };
         if self.skipped > 0 {
             let note = Skipped { ts_ms: line.ts_ms, skipped: self.skipped };

@@ -68,8 +68,7 @@ pub async fn start(config: Config) -> Result<Running, ServerError> {
     });
     let (stop, stopped) = watch::channel(false);
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let accepting =
-        tokio::spawn(listen::accept(listener, tls, router(server.clone()), stopped));
+    let accepting = tokio::spawn(listen::accept(listener, tls, router(server.clone()), stopped));
     info!("listening on {scheme}://{address}");
     warn_of_risks(&server.config, ip);
     Ok(Running { address, server, stop, accepting, engine })

@@ -1,6 +1,7 @@
 //! Calls of the server's API, carried out.
 
 use core::time::Duration;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use motet_protocol::Instant;
@@ -83,7 +84,7 @@ impl<P: Payload> Hub<P> {
     #[must_use]
     pub fn stats(&self) -> HubStats {
         HubStats {
-            clients: self.users.values().map(|sessions| sessions.len()).sum(),
+            clients: self.users.values().map(BTreeSet::len).sum(),
             users: self.users.len(),
             channels: self.channels.len(),
             subscriptions: self.channels.values().map(|channel| channel.subscriptions).sum(),

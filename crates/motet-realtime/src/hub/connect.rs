@@ -1,7 +1,7 @@
 //! The connect command: who is it, what is it subscribed to by the server, when is it pinged.
 
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use motet_protocol::{Instant, Rng};
@@ -9,8 +9,8 @@ use motet_protocol::{Instant, Rng};
 use super::subscribe::NewSubscription;
 use super::{Hub, SessionId};
 use crate::message::{
-    ConnectRequest, ConnectResult, DisconnectCode, ErrorReply, Features, ReplyBody,
-    ServerErrorCode, SubscribeRequest,
+    ConnectRequest, ConnectResult, DisconnectCode, ErrorReply, ReplyBody, ServerErrorCode,
+    SubscribeRequest,
 };
 use crate::payload::Payload;
 use crate::server::{
@@ -74,7 +74,7 @@ impl<P: Payload> Hub<P> {
         mut claims: ConnectionClaims<P>,
     ) {
         let limit = self.options.user_connection_limit;
-        let connections = self.users.get(&claims.user).map_or(0, |sessions| sessions.len());
+        let connections = self.users.get(&claims.user).map_or(0, BTreeSet::len);
         if limit > 0 && !claims.user.is_empty() && connections >= limit {
             return self.disconnect(id, DisconnectCode::CONNECTION_LIMIT);
         }
@@ -122,7 +122,7 @@ impl<P: Payload> Hub<P> {
         session.client.clone_from(&client);
         session.user.clone_from(&claims.user);
         session.info = claims.info.take();
-        session.features = motet.unwrap_or(Features::default());
+        session.features = motet.unwrap_or_default();
         session.closes_at = expires_in.map(|ttl| now + ttl + self.options.expired_close_delay);
         self.users.entry(claims.user.clone()).or_default().insert(id);
         let ping = self.options.ping_interval;

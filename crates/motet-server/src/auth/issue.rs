@@ -31,10 +31,7 @@ struct Claims<'a> {
 ///
 /// # Errors
 /// When the secret is no good for the algorithm.
-pub fn issue(
-    secret: &str,
-    request: &TokenRequest,
-) -> Result<String, jsonwebtoken::errors::Error> {
+pub fn issue(secret: &str, request: &TokenRequest) -> Result<String, jsonwebtoken::errors::Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let claims = Claims {
         sub: &request.user,

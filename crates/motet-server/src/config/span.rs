@@ -32,8 +32,11 @@ impl Serialize for Span {
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        humantime::parse_duration(&text)
-            .map(Self)
-            .map_err(|_| de::Error::invalid_value(de::Unexpected::Str(&text), &"a time such as \"25s\", \"5m\" or \"720h\""))
+        humantime::parse_duration(&text).map(Self).map_err(|_| {
+            de::Error::invalid_value(
+                de::Unexpected::Str(&text),
+                &"a time such as \"25s\", \"5m\" or \"720h\"",
+            )
+        })
     }
 }

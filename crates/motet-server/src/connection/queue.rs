@@ -56,12 +56,7 @@ impl Outgoing {
     /// An empty queue.
     #[must_use]
     pub fn new(encoding: Encoding, bytes_max: usize) -> Self {
-        Self {
-            encoding,
-            bytes_max,
-            state: Mutex::default(),
-            in_flight: AtomicUsize::new(0),
-        }
+        Self { encoding, bytes_max, state: Mutex::default(), in_flight: AtomicUsize::new(0) }
     }
 
     /// The connection's encoding.

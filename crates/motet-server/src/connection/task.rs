@@ -18,9 +18,9 @@ use motet_realtime::message::{Command, Disconnect, DisconnectCode, Request};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Sleep;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
-use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::queue::{Next, Outgoing};
@@ -181,9 +181,8 @@ impl Connection {
                         return Poll::Ready(Err(Ended));
                     };
                     self.outgoing.close(disconnect);
-                    self.deadline.get_or_insert_with(|| {
-                        Box::pin(tokio::time::sleep(CLOSE_TIMEOUT))
-                    });
+                    self.deadline
+                        .get_or_insert_with(|| Box::pin(tokio::time::sleep(CLOSE_TIMEOUT)));
                     self.hearing = Hearing::Nothing;
                     // Polls the deadline too.
                     context.waker().wake_by_ref();

@@ -108,9 +108,11 @@ impl Upgrade {
 
 /// Whether a comma-separated header has this token, in any case.
 fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
-    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).any(|value| {
-        value.split(',').any(|one| one.trim().eq_ignore_ascii_case(token))
-    })
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.split(',').any(|one| one.trim().eq_ignore_ascii_case(token)))
 }
 
 fn asks_for_protobuf(query: &str) -> bool {

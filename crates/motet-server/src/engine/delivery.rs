@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use motet_realtime::hub::SessionId;
-use motet_realtime::message::{
-    Disconnect, DisconnectCode, Push, PushEvent, Reply, ReplyBody,
-};
+use motet_realtime::message::{Disconnect, DisconnectCode, Push, PushEvent, Reply, ReplyBody};
 
 use super::chunk::Chunk;
 use super::sessions::Sessions;

@@ -53,10 +53,7 @@ pub(super) async fn call(
     Json(json!({ "replies": replies })).into_response()
 }
 
-async fn reply(
-    server: &Server,
-    command: std::collections::BTreeMap<String, &RawValue>,
-) -> Value {
+async fn reply(server: &Server, command: std::collections::BTreeMap<String, &RawValue>) -> Value {
     let Some((method, body)) = command.into_iter().next() else {
         return json!({ "error": api_form::error(&ApiErrorCode::BadRequest.into()) });
     };

@@ -20,7 +20,9 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_any_text_and_the_rest_for_itself() {
-        for (pattern, text) in [("*", ""), ("a*", "abc"), ("*c", "abc"), ("a*c*e", "abcde"), ("a", "a")] {
+        for (pattern, text) in
+            [("*", ""), ("a*", "abc"), ("*c", "abc"), ("a*c*e", "abcde"), ("a", "a")]
+        {
             assert!(matches(pattern, text), "{pattern} {text}");
         }
         for (pattern, text) in [("a", "ab"), ("a*", "ba"), ("a*b*a", "aba_"), ("*aa", "a")] {

@@ -232,10 +232,7 @@ fn time_until(expire_at: u64) -> Option<Duration> {
 }
 
 /// A payload given as embedded JSON or in base64; the latter wins.
-fn payload(
-    json: Option<Box<RawValue>>,
-    base64: Option<String>,
-) -> Result<Option<Bytes>, ApiError> {
+fn payload(json: Option<Box<RawValue>>, base64: Option<String>) -> Result<Option<Bytes>, ApiError> {
     if let Some(base64) = base64.filter(|text| !text.is_empty()) {
         let bytes = STANDARD.decode(base64);
         let bytes = bytes.map_err(|cause| bad_request(&format!("base64: {cause}")))?;

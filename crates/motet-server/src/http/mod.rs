@@ -48,7 +48,6 @@ pub struct Server {
 }
 
 /// All routes.
-#[must_use]
 pub fn router(server: Arc<Server>) -> Router {
     let config = &server.config;
     let mut router = Router::new().route(&config.websocket.handler_prefix, any(websocket::connect));
@@ -59,9 +58,8 @@ pub fn router(server: Arc<Server>) -> Router {
         router = router.route("/metrics", get(metrics));
     }
     if config.http_api.insecure || !config.http_api.key.is_empty() {
-        router = router
-            .route("/api/batch", post(batch::call))
-            .route("/api/{method}", post(api::call));
+        router =
+            router.route("/api/batch", post(batch::call)).route("/api/{method}", post(api::call));
     }
     router.layer(DefaultBodyLimit::max(API_BODY_BYTES_MAX)).with_state(server)
 }

@@ -45,8 +45,7 @@ impl Origins {
 }
 
 fn is_loopback(origin: &str) -> bool {
-    let Some(host) =
-        origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
+    let Some(host) = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
     else {
         return false;
     };

@@ -15,9 +15,8 @@ use crate::connection::{ConnectionLimits, Outgoing, Upgrade, run};
 /// Upgrades a request to a WebSocket and serves it.
 pub(super) async fn connect(State(server): State<Arc<Server>>, mut request: Request) -> Response {
     let origin = request.headers().get(header::ORIGIN);
-    let admitted = origin.is_none_or(|origin| {
-        origin.to_str().is_ok_and(|origin| server.origins.admit(origin))
-    });
+    let admitted = origin
+        .is_none_or(|origin| origin.to_str().is_ok_and(|origin| server.origins.admit(origin)));
     if !admitted {
         debug!(?origin, "a page of another origin was turned away");
         let text = "this origin may not connect: list it in client.allowed_origins\n";
@@ -27,7 +26,8 @@ pub(super) async fn connect(State(server): State<Arc<Server>>, mut request: Requ
         Ok(upgrade) => upgrade,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
-    let admission = if server.stopping.load(Ordering::Relaxed) { None } else { server.gate.admit() };
+    let admission =
+        if server.stopping.load(Ordering::Relaxed) { None } else { server.gate.admit() };
     let Some(admission) = admission else {
         server.metrics.connections_refused.inc();
         let text = "the server takes no more connections now: try again later\n";
@@ -35,8 +35,7 @@ pub(super) async fn connect(State(server): State<Arc<Server>>, mut request: Requ
     };
     let response = upgrade.response::<Body>();
     let bytes_max = server.config.websocket.message_size_limit;
-    let outgoing =
-        Arc::new(Outgoing::new(upgrade.encoding(), server.config.client.queue_max_size));
+    let outgoing = Arc::new(Outgoing::new(upgrade.encoding(), server.config.client.queue_max_size));
     let hub = server.hub.clone();
     tokio::spawn(async move {
         // The handshake's own state is gone before the connection's begins: it would be kept for

@@ -1,0 +1,90 @@
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::process::{OPEN, Server};
+
+/// One POST: status and body.
+pub(crate) async fn post(server: &Server, path: &str, headers: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(server.address).await.expect("connected");
+    let length = body.len();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("answered");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+/// An API call with the right key.
+pub(crate) async fn call(server: &Server, method: &str, body: &str) -> Value {
+    let (status, answer) =
+        post(server, &format!("/api/{method}"), "X-API-Key: key\r\n", body).await;
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+#[tokio::test]
+async fn the_api_wants_its_key_in_the_header_or_the_query() {
+    let server = Server::start(OPEN);
+    let (status, answer) = post(&server, "/api/info", "", "{}").await;
+    assert_eq!((status, &answer["error"]["name"]), (401, &json!("API_UNAUTHORIZED")));
+    assert_eq!(post(&server, "/api/info", "X-API-Key: wrong\r\n", "{}").await.0, 401);
+    assert_eq!(post(&server, "/api/info?api_key=key", "", "{}").await.0, 200);
+    let answer = call(&server, "info", "").await;
+    assert_eq!(answer["result"]["nodes"][0]["name"], "motet");
+}
+
+#[tokio::test]
+async fn an_api_without_a_key_is_not_there() {
+    let server = Server::start("");
+    assert_eq!(post(&server, "/api/info", "", "{}").await.0, 404);
+}
+
+#[tokio::test]
+async fn errors_are_told_in_the_answer_and_by_the_status_when_asked() {
+    let server = Server::start(OPEN);
+    let body = r#"{"channel":"nowhere:a","data":1}"#;
+    let answer = call(&server, "publish", body).await;
+    assert_eq!(answer["error"], json!({ "code": 102, "message": "unknown channel" }));
+    let headers = "X-API-Key: key\r\nX-Centrifugo-Error-Mode: transport\r\n";
+    assert_eq!(post(&server, "/api/publish", headers, body).await.0, 404);
+    assert_eq!(post(&server, "/api/publish", headers, "{").await.0, 400);
+    let (status, answer) = post(&server, "/api/nothing", "X-API-Key: key\r\n", "{}").await;
+    assert_eq!((status, &answer["error"]["code"]), (404, &json!(104)));
+}
+
+#[tokio::test]
+async fn a_batch_answers_each_call_in_its_place() {
+    let server = Server::start(OPEN);
+    let body = r#"{"commands":[
+        {"publish":{"channel":"a","data":{"b":1}}},
+        {"nothing":{}},
+        {"history":{"channel":"a","limit":1}},
+        {"channels":{"pattern":"z*"}}
+    ],"parallel":true}"#;
+    let (status, answer) = post(&server, "/api/batch", "X-API-Key: key\r\n", body).await;
+    assert_eq!(status, 200);
+    let replies = &answer["replies"];
+    assert_eq!(replies[0]["publish"]["offset"], 1);
+    assert_eq!(replies[1]["error"]["code"], 104);
+    assert_eq!(replies[2]["history"]["publications"][0]["data"], json!({ "b": 1 }));
+    assert_eq!(replies[3]["channels"]["channels"], json!({}));
+    assert_eq!(post(&server, "/api/batch", "X-API-Key: key\r\n", "[").await.0, 400);
+}
+
+#[tokio::test]
+async fn health_and_metrics_are_served() {
+    let server = Server::start(OPEN);
+    for (path, part) in [("/health", "{}"), ("/metrics", "motet_clients 0")] {
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("answered");
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(part), "{answer}");
+    }
+}

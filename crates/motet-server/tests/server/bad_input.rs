@@ -1,0 +1,101 @@
+use futures_util::SinkExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::client_async;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::process::{OPEN, Server};
+use crate::websocket::{Client, LIMIT};
+
+#[tokio::test]
+async fn a_frame_that_is_no_command_closes_with_3501() {
+    let server = Server::start(OPEN);
+    for text in ["", "null", "[]", "{", "\n", "{\"id\":-1}", "{\"id\":1,\"connect\":7}", "x"] {
+        let mut client = Client::open(&server).await;
+        client.send(text).await;
+        assert_eq!(client.close_code().await, 3501, "{text:?}");
+    }
+    let mut client = Client::open(&server).await;
+    client.socket.send(Message::binary(vec![0_u8; 4])).await.expect("sent");
+    assert_eq!(client.close_code().await, 3501, "binary for a JSON connection");
+}
+
+#[tokio::test]
+async fn a_length_prefix_beyond_its_frame_closes_with_3501_and_allocates_nothing() {
+    let server = Server::start(OPEN);
+    for bytes in [
+        vec![0xff, 0xff, 0xff, 0xff, 0x0f],
+        vec![0xff; 12],
+        vec![0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01],
+        vec![5, 1],
+    ] {
+        let stream = TcpStream::connect(server.address).await.expect("connected");
+        let url = format!("ws://{}/connection/websocket?format=protobuf", server.address);
+        let (socket, _) = client_async(url, stream).await.expect("a WebSocket");
+        let mut client = Client::from(socket);
+        client.socket.send(Message::binary(bytes.clone())).await.expect("sent");
+        assert_eq!(client.close_code().await, 3501, "{bytes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_beyond_the_limit_closes_with_1009() {
+    let server = Server::start(OPEN);
+    let mut client = Client::connected(&server).await;
+    let data = "x".repeat(70_000);
+    client.send(&format!(r#"{{"id":2,"publish":{{"channel":"a","data":"{data}"}}}}"#)).await;
+    assert_eq!(client.close_code().await, 1009);
+}
+
+#[tokio::test]
+async fn broken_framing_and_huge_frame_headers_end_the_connection() {
+    let server = Server::start(OPEN);
+    let frames: [&[u8]; 4] = [
+        // A frame of 2^62 bytes.
+        &[0x81, 0xff, 0x3f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0],
+        // Not masked.
+        &[0x81, 0x01, 0x7b],
+        // Reserved bits and opcode.
+        &[0xff, 0x80, 0, 0, 0, 0],
+        // Text that is not UTF-8.
+        &[0x81, 0x82, 0, 0, 0, 0, 0xc3, 0x28],
+    ];
+    for frame in frames {
+        let mut client = Client::connected(&server).await;
+        let stream = client.socket.get_mut();
+        stream.write_all(frame).await.expect("sent");
+        let mut rest = Vec::new();
+        let ended = timeout(LIMIT, async {
+            stream.shutdown().await.ok();
+            stream.read_to_end(&mut rest).await
+        });
+        ended.await.expect("the connection ends").ok();
+    }
+    Client::connected(&server).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_says_nothing_or_half_a_request_is_let_go() {
+    let server = Server::start(
+        &OPEN.replace("insecure = true\n[", "insecure = true\nstale_close_delay = \"300ms\"\n["),
+    );
+    let mut client = Client::open(&server).await;
+    assert_eq!(client.close_code().await, 3502, "no connect command");
+    let mut stream = TcpStream::connect(server.address).await.expect("connected");
+    stream.write_all(b"GARBAGE\r\n\r\n").await.expect("sent");
+    let mut answer = Vec::new();
+    timeout(LIMIT, stream.read_to_end(&mut answer)).await.expect("an end").ok();
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"));
+}
+
+#[tokio::test]
+async fn a_plain_request_is_told_that_this_is_a_websocket_endpoint() {
+    let server = Server::start(OPEN);
+    let mut stream = TcpStream::connect(server.address).await.expect("connected");
+    let request = "GET /connection/websocket HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("answered");
+    assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("WebSocket"), "{answer}");
+}

@@ -1,0 +1,74 @@
+use std::fs;
+use std::net::TcpListener;
+
+use crate::process::run;
+
+fn failure(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(!output.status.success(), "{arguments:?} must fail");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+#[test]
+fn a_taken_port_is_told_with_its_code_and_what_to_do() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let text = failure(&["serve", "--listen", &address]);
+    assert!(text.contains("ADDRESS_IN_USE") && text.contains("--listen"), "{text}");
+    assert!(text.contains(&address), "{text}");
+}
+
+#[test]
+fn an_address_of_another_machine_and_one_that_is_none_are_told_apart_from_a_taken_one() {
+    for address in ["192.0.2.1:8000", "here", "127.0.0.1", "127.0.0.1:99999"] {
+        let text = failure(&["serve", "--listen", address]);
+        assert!(text.contains("ADDRESS_REFUSED") && text.contains(address), "{text}");
+    }
+}
+
+#[test]
+fn a_bad_configuration_is_told_with_file_and_key_by_serve_and_check() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("bad.toml");
+    fs::write(&file, "[client]\npong_timout = \"3s\"\n").expect("written");
+    let path = file.to_str().expect("text");
+    for arguments in [&["serve", "--config", path][..], &["check-config", "--config", path]] {
+        let text = failure(arguments);
+        assert!(text.contains("SERVER_CONFIG_UNKNOWN_KEY"), "{text}");
+        assert!(text.contains(path) && text.contains("client.pong_timout"), "{text}");
+        assert!(text.contains("`pong_timeout`"), "the known keys are named: {text}");
+    }
+    let text = failure(&["check-config", "--config", "/nowhere/motet.toml"]);
+    assert!(text.contains("SERVER_CONFIG_INVALID"), "{text}");
+}
+
+#[test]
+fn the_printed_configuration_passes_the_check() {
+    let printed = run(&["config"]);
+    assert!(printed.status.success());
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("motet.toml");
+    fs::write(&file, &printed.stdout).expect("written");
+    let checked = run(&["check-config", "--config", file.to_str().expect("text")]);
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+}
+
+#[test]
+fn a_token_needs_a_secret() {
+    let token = run(&["token", "--secret", "s", "--user", "42", "--ttl", "1h"]);
+    assert!(token.status.success());
+    assert_eq!(token.stdout.iter().filter(|byte| **byte == b'.').count(), 2);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("motet.toml");
+    fs::write(&file, "").expect("written");
+    let text = failure(&["token", "--config", file.to_str().expect("text"), "--user", "42"]);
+    assert!(text.contains("hmac_secret_key"), "{text}");
+}
+
+#[test]
+fn help_shows_examples() {
+    let help = String::from_utf8(run(&["--help"]).stdout).expect("text");
+    for part in ["Examples:", "motet serve --dev", "motet token"] {
+        assert!(help.contains(part), "{help}");
+    }
+}

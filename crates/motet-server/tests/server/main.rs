@@ -1,0 +1,10 @@
+//! The real binary: started, connected to, broken into, stopped.
+
+mod api;
+mod bad_input;
+mod command_line;
+mod connections;
+mod process;
+mod tls;
+mod tokens;
+mod websocket;
