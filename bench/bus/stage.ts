@@ -1,0 +1,196 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { judge, totals, type Accepted, type PageEntry, type PageLog } from "@motet/browser-tests/checker";
+import { launchChromium, until, type Browser, type OpenOptions, type Tab } from "@motet/browser-tests/driver";
+import { connectPublisher, type ForeignPublisher } from "@motet/browser-tests/foreign-publisher";
+import { startServer, type MotetServer } from "@motet/browser-tests/server";
+import { serveStatic, type StaticServer } from "@motet/browser-tests/static-server";
+import type { ConnectOptions } from "motet";
+import "./page-api.ts";
+
+export interface StageOptions {
+  readonly connect?: Partial<ConnectOptions>;
+  /** Arguments of Chromium. */
+  readonly browser?: readonly string[];
+}
+
+export interface TabOptions extends OpenOptions {
+  readonly topics?: readonly string[];
+  readonly cluster?: string;
+  /** Counts posts and finds memories in the page and in its worker. */
+  readonly instrument?: boolean;
+}
+
+/** What the checker found. */
+export interface Faults {
+  readonly lost: number;
+  readonly repeated: number;
+  readonly gaps: number;
+}
+
+export const PUBLISHERS = 1;
+const READY_WITHIN_MS = 15_000;
+const CAUGHT_UP_WITHIN_MS = 15_000;
+
+/**
+ * Anybody may do everything. Streams outlast any absence, and the server may hold much for a tab that is slower
+ * than a burst: how fast tabs are is the question, not when a server gives up on them.
+ */
+const SERVER = `
+[client]
+insecure = true
+allowed_origins = ["*"]
+queue_max_size = 134217728
+
+[channel.without_namespace]
+history_size = 2000
+history_ttl = "300s"
+force_recovery = true
+`;
+
+const here = new URL(".", import.meta.url).pathname;
+export const PACKAGE = join(here, "../../packages/motet/dist");
+
+/** A server, a browser with a fresh profile, a publisher that knows nothing of Motet. */
+export class Stage implements AsyncDisposable {
+  readonly server: MotetServer;
+  readonly site: StaticServer;
+  readonly browser: Browser;
+  readonly publisher: ForeignPublisher;
+  readonly #connect: Partial<ConnectOptions>;
+  #opened = 0;
+
+  private constructor(
+    server: MotetServer,
+    site: StaticServer,
+    browser: Browser,
+    publisher: ForeignPublisher,
+    connect: Partial<ConnectOptions>,
+  ) {
+    this.server = server;
+    this.site = site;
+    this.browser = browser;
+    this.publisher = publisher;
+    this.#connect = connect;
+  }
+
+  static async start(options: StageOptions = {}): Promise<Stage> {
+    if (!existsSync(join(PACKAGE, "index.js"))) throw new Error("packages/motet is not built: run `cargo xtask npm`");
+    const started: AsyncDisposable[] = [];
+    const keep = <T extends AsyncDisposable>(part: T): T => {
+      started.unshift(part);
+      return part;
+    };
+    try {
+      const server = keep(await startServer({ config: SERVER }));
+      const site = keep(await serveStatic({ directories: { "/": join(here, "pages"), "/motet/": PACKAGE } }));
+      const browser = keep(await launchChromium({ extraArguments: options.browser ?? [] }));
+      const publisher = await connectPublisher(server.websocketUrl);
+      return new Stage(server, site, browser, publisher, options.connect ?? {});
+    } catch (error) {
+      for (const part of started) await part[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Opens a page and waits until its node is a member and it is subscribed to its topics. */
+  async open(options: TabOptions = {}): Promise<Tab> {
+    this.#opened += 1;
+    const { topics = [], cluster = "bench" } = options;
+    const connect: ConnectOptions = {
+      cluster,
+      transport: { kind: "centrifuge", url: this.server.websocketUrl },
+      ...this.#connect,
+    };
+    const query = new URLSearchParams({
+      name: `page${this.#opened}`,
+      connect: JSON.stringify(connect),
+      topics: JSON.stringify(topics),
+      ...(options.instrument === true ? { instrument: "1" } : {}),
+    });
+    const tab = await this.browser.open(this.site.url(`/bench.html?${query.toString()}`), options);
+    await tab.waitFor("is a member", READY_WITHIN_MS, () => globalThis.P?.ready);
+    await subscribed(tab, topics);
+    return tab;
+  }
+
+  /** The tab among these whose node owns a topic. */
+  owner(topic: string, tabs: readonly Tab[]): Promise<Tab> {
+    return until(`one of the tabs owns ${topic}`, READY_WITHIN_MS, () =>
+      firstOf(tabs, (tab) =>
+        tab.evaluate((name: string) => {
+          const { self, routes } = P.bus.snapshot();
+          return routes.some((route) => route.topic === name && route.owner === self.nodeId);
+        }, topic),
+      ),
+    );
+  }
+
+  coordinator(tabs: readonly Tab[]): Promise<Tab> {
+    return until("one of the tabs is coordinator", READY_WITHIN_MS, () =>
+      firstOf(tabs, (tab) =>
+        tab.evaluate(() => {
+          const { self, nodes } = P.bus.snapshot();
+          return nodes.some((node) => node.nodeId === self.nodeId && node.role === "coordinator");
+        }),
+      ),
+    );
+  }
+
+  accepted(topic: string): Accepted[] {
+    return this.server.publications().filter(({ channel }) => channel === topic);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.publisher.close().catch(() => undefined);
+    await this.browser.close();
+    await this.site.close();
+    await this.server.close();
+  }
+}
+
+/** The name by which a tab's clock and worker are asked for. */
+export function nameOf(tab: Tab): Promise<string> {
+  return tab.evaluate(() => new URLSearchParams(location.search).get("name") ?? "");
+}
+
+export async function subscribed(tab: Tab, topics: readonly string[]): Promise<void> {
+  await tab.waitFor(`is subscribed to ${topics.join()}`, READY_WITHIN_MS, (names: readonly string[]) =>
+    names.every((name) => P.log.some((entry) => entry.kind === "ready" && entry.channel === name)), topics);
+}
+
+/** Waits until a page has received so many more messages than it had. */
+export async function moreMessages(tab: Tab, count: number, withinMs = 15_000): Promise<void> {
+  const had = await tab.evaluate(() => P.log.filter((entry) => entry.kind === "message").length);
+  await tab.waitFor(`receives ${count} more messages`, withinMs, (least: number) =>
+    P.log.filter((entry) => entry.kind === "message").length >= least, had + count);
+}
+
+/** Waits until the page has the last message of a topic; if it never comes, the checker will say so. */
+export async function caughtUp(tab: Tab, topic: string, accepted: readonly Accepted[]): Promise<void> {
+  const last = accepted.at(-1);
+  if (last === undefined) return;
+  const arrived = tab.waitFor(`has the last message of ${topic}`, CAUGHT_UP_WITHIN_MS, (name: string, seq: number) =>
+    P.log.some((entry) => entry.kind === "message" && entry.channel === name && entry.seq === seq), topic, last.seq);
+  await arrived.catch(() => undefined);
+}
+
+export async function logOf(tab: Tab, topic: string, complete: boolean): Promise<PageLog> {
+  const entries = await tab.evaluate((name: string): PageEntry[] => P.log.filter((entry) => entry.channel === name), topic);
+  return { page: tab.name, entries, complete };
+}
+
+export function faults(accepted: readonly Accepted[], logs: readonly PageLog[]): Faults {
+  const { lost, repeated, outOfOrder, foreign, gaps } = totals(judge(accepted, logs));
+  return { lost: lost + foreign, repeated: repeated + outOfOrder, gaps };
+}
+
+/** A payload every `waitMs`, for ever. */
+export function* steady(waitMs: number): Generator<{ waitMs: number; payload: object }> {
+  for (;;) yield { waitMs, payload: {} };
+}
+
+async function firstOf<T>(values: readonly T[], accepts: (value: T) => Promise<boolean>): Promise<T | undefined> {
+  for (const value of values) if (await accepts(value)) return value;
+  return undefined;
+}
