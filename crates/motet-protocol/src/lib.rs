@@ -18,6 +18,7 @@ mod id;
 mod position;
 mod request;
 mod rng;
+mod sorted;
 mod single_flight;
 mod time;
 pub mod transport;
@@ -39,5 +40,6 @@ pub use request::{
     RequestOutput, RequestPolicy, RequestState, Resend, Settled,
 };
 pub use rng::Rng;
+pub use sorted::{Entry, SortedMap, SortedSet};
 pub use single_flight::{Flight, FlightId, SingleFlight};
 pub use time::{AwakeClock, Instant, STALL_THRESHOLD};

@@ -3,7 +3,8 @@
 //! Payloads are JavaScript values that the browser copies or transfers; they are never encoded.
 
 use js_sys::{Array, Uint8Array};
-use minicbor::{Decode, Encode};
+use minicbor::Encode;
+use motet_cluster::compact::Compact;
 use motet_cluster::{PACKET_BYTES_MAX, PACKET_PAYLOADS_MAX, Packet, PacketError};
 use wasm_bindgen::prelude::*;
 
@@ -21,7 +22,7 @@ pub(crate) fn to_message<F: Encode<()>>(packet: &Packet<F, JsValue>) -> Array {
 /// # Errors
 ///
 /// [`PacketError`] for anything that is not a packet of this protocol major within the limits.
-pub(crate) fn from_message<F: for<'b> Decode<'b, ()>>(
+pub(crate) fn from_message<F: Compact>(
     message: &JsValue,
 ) -> Result<(Packet<F, JsValue>, u32), PacketError> {
     let message: &Array = message.dyn_ref().ok_or(PacketError::Malformed)?;

@@ -4,8 +4,9 @@
 use std::rc::Rc;
 
 use minicbor::data::Type;
-use minicbor::{Decode, Decoder, Encode, Encoder};
+use minicbor::{Decoder, Encode, Encoder};
 use motet_cluster::Packet;
+use motet_cluster::compact::Compact;
 use motet_cluster::name::PROTOCOL_MAJOR;
 
 /// Fields beyond this number are unknown to every frame of this build.
@@ -26,7 +27,7 @@ impl Post {
     }
 
     /// Reads a packet back; `None` when the receiver would drop it whole.
-    pub(crate) fn packet<F: for<'b> Decode<'b, ()>>(&self) -> Option<Packet<F, u64>> {
+    pub(crate) fn packet<F: Compact>(&self) -> Option<Packet<F, u64>> {
         Packet::decode(&self.bytes, self.payloads.to_vec()).ok().map(|(packet, _)| packet)
     }
 }

@@ -93,13 +93,18 @@ impl Driver {
         if self.core.borrow().is_none() && self.tab.borrow().is_none() {
             let lifecycle = Lifecycle::listen(self.listener(Self::page_event));
             *self.lifecycle.borrow_mut() = Some(lifecycle);
-            self.claim_tab(|driver, tab| {
-                let config = client_config(&driver.options, tab, is_visible());
-                let core = Client::new(now(), config, driver.rng.borrow_mut().fork());
-                *driver.core.borrow_mut() = Some(core);
-                driver.run();
-            });
+            self.claim_tab(Self::claimed);
         }
+    }
+
+    /// The tab's identity is settled, for the first time or again after the page was away.
+    fn claimed(&self, tab: TabId) {
+        if self.core.borrow().is_none() {
+            let config = client_config(&self.options, tab, is_visible());
+            let core = Client::new(now(), config, self.rng.borrow_mut().fork());
+            *self.core.borrow_mut() = Some(core);
+        }
+        self.hear(ClientInput::Tab(tab));
     }
 
     /// An input of the application: handled when its task ends, so that a hundred subscriptions in
@@ -234,7 +239,8 @@ impl Driver {
 
     fn page_event(&self, event: PageEvent) {
         match event {
-            PageEvent::Show | PageEvent::Resume => self.claim_tab(move |driver, _tab| {
+            PageEvent::Show | PageEvent::Resume => self.claim_tab(move |driver, tab| {
+                driver.claimed(tab);
                 driver.hear(ClientInput::Page(event));
             }),
             PageEvent::Hide | PageEvent::Freeze => {
