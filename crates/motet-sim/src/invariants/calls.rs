@@ -113,6 +113,11 @@ impl Calls {
         Ok(())
     }
 
+    /// Some publication has not settled yet.
+    pub(crate) fn waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     pub(crate) fn closing(&mut self, page: ContextId) {
         self.closing.insert(page, 0);
     }

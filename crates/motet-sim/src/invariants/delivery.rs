@@ -122,7 +122,11 @@ impl Streams {
     ) -> Verdict {
         let Some(stream) = self.streams.get_mut(&key) else { return Ok(()) };
         self.handed += 1;
-        let Some((topic, index, entry)) = log.find(delivery.payload) else {
+        let expected = match stream.next {
+            Next::Exactly(next) => Some(next),
+            _ => None,
+        };
+        let Some((topic, index, entry)) = log.meant(delivery.payload, expected) else {
             return unordered(key, &format!("{} was never accepted", delivery.payload));
         };
         if topic != key.topic {

@@ -30,13 +30,15 @@ struct TopicLog {
 pub(crate) struct Log {
     topics: Vec<TopicLog>,
     index_of: HashMap<u64, (usize, usize)>,
+    /// Payloads that a server with an empty memory took once more: their later places.
+    again: HashMap<u64, Vec<usize>>,
 }
 
 impl Log {
     pub(crate) fn new(topics: &[Topic]) -> Self {
         let topics =
             topics.iter().map(|topic| TopicLog { history: topic.history, ..TopicLog::default() });
-        Self { topics: topics.collect(), index_of: HashMap::new() }
+        Self { topics: topics.collect(), index_of: HashMap::new(), again: HashMap::new() }
     }
 
     pub(crate) fn append(&mut self, topic: usize, entry: Accepted) {
@@ -47,7 +49,11 @@ impl Log {
         {
             log.epochs.push((position.epoch.as_str().to_owned(), index));
         }
-        self.index_of.entry(entry.payload).or_insert((topic, index));
+        if self.index_of.contains_key(&entry.payload) {
+            self.again.entry(entry.payload).or_default().push(index);
+        } else {
+            self.index_of.insert(entry.payload, (topic, index));
+        }
         log.entries.push(entry);
     }
 
@@ -62,6 +68,20 @@ impl Log {
     /// Where a payload stands, if the server ever accepted it.
     pub(crate) fn find(&self, payload: u64) -> Option<(usize, usize, &Accepted)> {
         let (topic, index) = *self.index_of.get(&payload)?;
+        Some((topic, index, &self.topics[topic].entries[index]))
+    }
+
+    /// The entry of a payload that a delivery at this position means: one whose index is `expected`
+    /// if there is one, else the last.
+    pub(crate) fn meant(
+        &self,
+        payload: u64,
+        expected: Option<usize>,
+    ) -> Option<(usize, usize, &Accepted)> {
+        let (topic, first) = *self.index_of.get(&payload)?;
+        let later = self.again.get(&payload).map_or(&[][..], Vec::as_slice);
+        let places = || core::iter::once(first).chain(later.iter().copied());
+        let index = places().find(|index| Some(*index) == expected).or_else(|| places().last())?;
         Some((topic, index, &self.topics[topic].entries[index]))
     }
 

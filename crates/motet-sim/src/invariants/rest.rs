@@ -30,6 +30,8 @@ const CHURN_CYCLES: u64 = 300;
 const CHURN_STEP: u64 = 10 * MS;
 /// Locks that a node may hold or await besides one for each node and page.
 const CLAIMS_EXTRA: usize = 6;
+/// When the last publication has settled at the latest.
+const PUBLICATIONS_END: u64 = 10 * SECOND;
 /// Posts per second that an idle cluster stays below.
 const QUIET_RATE: u64 = 2;
 
@@ -175,6 +177,11 @@ impl World {
     fn watch_quiet(&mut self) {
         if self.checks.violation.is_some() {
             return;
+        }
+        // What was published before has its deadline; only then is the cluster idle.
+        let idle_at = self.now + PUBLICATIONS_END;
+        while self.checks.calls.waiting() && self.now < idle_at {
+            self.run_until(self.now + 500 * MS);
         }
         let before = self.checks.channel_posts;
         let start = self.now;

@@ -22,9 +22,9 @@ use crate::invariants::delivery::Kept;
 use crate::invariants::log::Accepted;
 use crate::media::lock::Agent;
 use crate::setup::Setup;
-use crate::world::context::{ContextId, Task};
+use crate::world::context::{AppCall, ContextId, Task};
 use crate::world::event::Event;
-use crate::world::{MS, World};
+use crate::world::{MS, SECOND, World};
 
 /// The server and what judges note about it.
 pub(crate) struct Server {
@@ -456,7 +456,10 @@ impl World {
         self.tokens_valid = true;
         for tab in 0..self.tabs.len() {
             if let Some(page) = self.open_page(tab) {
-                self.send(page, MS, Task::App(crate::world::context::AppCall::Retry));
+                // The second time is for those who were refused with the old token just now.
+                for after in [MS, SECOND] {
+                    self.send(page, after, Task::App(AppCall::Retry));
+                }
             }
         }
     }

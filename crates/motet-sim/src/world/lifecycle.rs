@@ -114,6 +114,7 @@ impl World {
     /// Every fault ends: what is frozen goes on, what is down comes back.
     pub(crate) fn heal(&mut self) {
         self.note(|| "all faults end".to_owned());
+        self.waiting.clear();
         for tab in 0..self.tabs.len() {
             match self.tabs[tab].state {
                 TabState::Frozen(_) => self.thaw_tab(tab),
