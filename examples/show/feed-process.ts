@@ -3,17 +3,20 @@ import { connectPublisher } from "@motet/browser-tests/foreign-publisher";
 import { earthquakes, prices } from "./series.ts";
 
 export type FeedOrder = "play" | "pause" | "end";
-export type FeedAnswer = "ready" | "playing" | "paused";
+export interface FeedAnswer {
+  readonly state: "ready" | "playing" | "paused";
+  /** The highest sequence number of each channel that the server acknowledged. */
+  readonly acknowledged: readonly (readonly [channel: string, seq: number])[];
+}
 
 const [websocketUrl] = process.argv.slice(2);
 if (websocketUrl === undefined || process.send === undefined) {
   throw new Error("feed-process is started by the show, with the server's address");
 }
-const say = (answer: FeedAnswer): void => {
-  process.send?.(answer);
-};
-
 const publisher = await connectPublisher(websocketUrl);
+const say = (state: FeedAnswer["state"]): void => {
+  process.send?.({ state, acknowledged: [...publisher.acknowledged] } satisfies FeedAnswer);
+};
 const feeds = { quakes: earthquakes(), prices: prices() };
 
 async function obey(order: FeedOrder): Promise<void> {

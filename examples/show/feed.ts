@@ -20,13 +20,14 @@ export class Feed implements AsyncDisposable {
   }
 
   /** Goes on where {@link pause} stopped. */
-  play(): Promise<void> {
-    return this.#order("play", "playing");
+  async play(): Promise<void> {
+    await this.#order("play", "playing");
   }
 
-  /** Resolves when nothing is under way any more. */
-  pause(): Promise<void> {
-    return this.#order("pause", "paused");
+  /** Resolves when nothing is under way any more, with the last acknowledged sequence number of each channel. */
+  async pause(): Promise<ReadonlyMap<string, number>> {
+    const { acknowledged } = await this.#order("pause", "paused");
+    return new Map(acknowledged);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -40,22 +41,23 @@ export class Feed implements AsyncDisposable {
     }
   }
 
-  async #order(order: FeedOrder, answer: FeedAnswer): Promise<void> {
-    const answered = this.#answer(answer);
+  #order(order: FeedOrder, expected: FeedAnswer["state"]): Promise<FeedAnswer> {
+    const answered = this.#answer(expected);
     this.#process.send(order);
-    await answered;
+    return answered;
   }
 
-  async #answer(expected: FeedAnswer): Promise<void> {
-    const answered = new Promise<void>((resolve, reject) => {
+  #answer(expected: FeedAnswer["state"]): Promise<FeedAnswer> {
+    const answered = new Promise<FeedAnswer>((resolve, reject) => {
       const ended = (): void => reject(new Error(`the feed ended before it was ${expected}`));
       this.#process.once("exit", ended);
-      this.#process.once("message", (answer) => {
+      this.#process.once("message", (message) => {
         this.#process.off("exit", ended);
-        if (answer === expected) resolve();
-        else reject(new Error(`the feed said ${String(answer)} instead of ${expected}`));
+        const answer = message as FeedAnswer;
+        if (answer.state === expected) resolve(answer);
+        else reject(new Error(`the feed is ${answer.state} instead of ${expected}`));
       });
     });
-    await within(ANSWER_WITHIN_MS, `the feed is ${expected}`, answered);
+    return within(ANSWER_WITHIN_MS, `the feed is ${expected}`, answered);
   }
 }

@@ -6,9 +6,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { judge } from "@motet/browser-tests/checker";
+import { judge, type Accepted } from "@motet/browser-tests/checker";
 import { DeadlineExceeded, launchChromium, nowMs, type Browser } from "@motet/browser-tests/driver";
-import { startServer, type MotetServer } from "@motet/browser-tests/server";
+import { startServer } from "@motet/browser-tests/server";
 import { round, type Check } from "./bounds.ts";
 import { Cast, TABS, TOPICS } from "./cast.ts";
 import { EVENTS, type ShowEvent, type Stage } from "./events.ts";
@@ -56,9 +56,10 @@ async function main(): Promise<boolean> {
   const acts: Act[] = [];
   for (const event of EVENTS) acts.push(await play(event, stage, recorder));
 
-  await feed.pause();
-  await allCaughtUp(cast, server);
-  const report = await writeReport({ browser, cast, server, recorder, calm, acts });
+  const acknowledged = await feed.pause();
+  const accepted = await server.publicationsUpTo(acknowledged);
+  await allCaughtUp(cast, accepted);
+  const report = await writeReport({ browser, cast, accepted, recorder, calm, acts });
   table.headline(`\n${reportTable(report)}\n`);
   printVerdict(report);
 
@@ -105,8 +106,7 @@ async function play(event: ShowEvent, stage: Stage, recorder: Recorder): Promise
 }
 
 /** Waits until every playing tab has the last message of each topic; what is missing then, the checker will say. */
-async function allCaughtUp(cast: Cast, server: MotetServer): Promise<void> {
-  const accepted = server.publications();
+async function allCaughtUp(cast: Cast, accepted: readonly Accepted[]): Promise<void> {
   const last = TOPICS.map((topic) => accepted.findLast((publication) => publication.channel === topic)?.seq ?? 0);
   for (const tab of cast.playing()) {
     try {
@@ -124,16 +124,15 @@ async function allCaughtUp(cast: Cast, server: MotetServer): Promise<void> {
 interface Run {
   readonly browser: Browser;
   readonly cast: Cast;
-  readonly server: MotetServer;
+  readonly accepted: readonly Accepted[];
   readonly recorder: Recorder;
   readonly calm: Calm;
   readonly acts: readonly Act[];
 }
 
-async function writeReport({ browser, cast, server, recorder, calm, acts }: Run): Promise<Report> {
+async function writeReport({ browser, cast, accepted, recorder, calm, acts }: Run): Promise<Report> {
   const memory = cast.memoryBytes();
   const logs = await cast.logs();
-  const accepted = server.publications();
   const evidence: Evidence = { accepted, logs, verdicts: judge(accepted, logs) };
   const events = acts.map((act) => reportAct(act, evidence));
   const bounds: Check[] = [

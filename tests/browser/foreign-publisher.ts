@@ -18,6 +18,8 @@ export interface ForeignPublisher extends AsyncDisposable {
   pause(): Promise<void>;
   /** Resolves when the connection is up. */
   connected(): Promise<void>;
+  /** The highest sequence number of each channel that the server acknowledged. */
+  readonly acknowledged: ReadonlyMap<string, number>;
   readonly counts: { readonly acknowledged: number; readonly unacknowledged: number; readonly skipped: number };
   close(): Promise<void>;
 }
@@ -58,6 +60,7 @@ export async function connectPublisher(websocketUrl: string): Promise<ForeignPub
 
 class CentrifugePublisher implements ForeignPublisher {
   readonly counts = { acknowledged: 0, unacknowledged: 0, skipped: 0 };
+  readonly acknowledged = new Map<string, number>();
   readonly #client: Centrifuge;
   readonly #lastSeq = new Map<string, number>();
   readonly #streams = new Set<PacedStream>();
@@ -76,6 +79,7 @@ class CentrifugePublisher implements ForeignPublisher {
     try {
       await this.#client.publish(channel, { ...payload, seq, publishedAtMs: nowMs() });
       this.counts.acknowledged += 1;
+      this.acknowledged.set(channel, Math.max(seq, this.acknowledged.get(channel) ?? 0));
     } catch (error) {
       this.counts.unacknowledged += 1;
       throw error;

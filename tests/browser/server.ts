@@ -11,8 +11,10 @@ export interface MotetServer extends AsyncDisposable {
   readonly port: number;
   readonly websocketUrl: string;
   readonly pid: number;
-  /** What the server accepted so far, over all its restarts. */
+  /** What the server accepted so far, over all its restarts; the last 100 ms may still be missing. */
   publications(): Accepted[];
+  /** As {@link publications}, once they hold what a publisher was told is accepted. */
+  publicationsUpTo(acknowledged: ReadonlyMap<string, number>): Promise<Accepted[]>;
   /**
    * SIGKILL; resolves with the time of the signal once the process is gone. The last 100 ms of its publication log
    * may be missing.
@@ -32,6 +34,7 @@ export interface ServerOptions {
 
 const START_WITHIN_MS = 15_000;
 const END_WITHIN_MS = 5_000;
+const LOG_WITHIN_MS = 5_000;
 
 /** Anybody may do everything; history outlasts the longest absence of a tab in any test. */
 export const OPEN_CONFIG = `
@@ -90,6 +93,15 @@ class ServeProcess implements MotetServer {
   publications(): Accepted[] {
     const file = this.#file("publications.jsonl");
     return existsSync(file) ? readPublicationLog(file) : [];
+  }
+
+  publicationsUpTo(acknowledged: ReadonlyMap<string, number>): Promise<Accepted[]> {
+    return until("the publication log holds what was acknowledged", LOG_WITHIN_MS, () => {
+      const accepted = this.publications();
+      const isThere = ([channel, seq]: [string, number]): boolean =>
+        accepted.some((publication) => publication.channel === channel && publication.seq === seq);
+      return [...acknowledged].every(isThere) && accepted;
+    });
   }
 
   kill(): Promise<number> {
