@@ -151,6 +151,8 @@ async function writeReport({ browser, cast, accepted, recorder, calm, acts }: Ru
     bounds,
   };
   writeFileSync(join(outputDirectory, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
+  // What the verdict rests on, for whoever wants to judge anew.
+  writeFileSync(join(outputDirectory, "evidence.json"), JSON.stringify({ accepted, logs }));
   writeFileSync(join(outputDirectory, "timeline.png"), await drawTimeline(browser, logs, acts));
   return report;
 }
