@@ -151,7 +151,7 @@ async function run(stage: Stage, scenario: Scenario, topic: string): Promise<Run
   await scenario.undo?.(victim);
   await stream.stop();
 
-  const accepted = stage.accepted(topic);
+  const accepted = await stage.accepted(topic);
   const witnesses = scenario.victimLives === true ? tabs : survivors;
   for (const tab of witnesses) await caughtUp(tab, topic, accepted);
   const logs = await Promise.all(witnesses.map((tab) => logOf(tab, topic, true)));

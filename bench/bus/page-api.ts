@@ -1,6 +1,11 @@
 /** What `pages/bench.js` offers to `Tab.evaluate`. */
-import type { PageEntry } from "@motet/browser-tests/checker";
+import type { GapEntry, PageEntry } from "@motet/browser-tests/checker";
 import type { Bus } from "motet";
+
+/** A gap event of a lean subscription: so many messages had been delivered before it. */
+export interface PlacedGap extends GapEntry {
+  readonly after?: number;
+}
 
 export interface BenchPage {
   readonly ready?: true;
@@ -14,7 +19,8 @@ export interface BenchPage {
   subscribe(topic: string): void;
   /** Writes only sequence numbers and times down, for streams that leave no time for more. */
   subscribeLean(topic: string, capacity: number): void;
-  lean(topic: string): { readonly count: number; readonly firstMs: number; readonly lastMs: number; readonly seqs: readonly number[] };
+  lean(topic: string): { readonly count: number; readonly firstMs: number; readonly lastMs: number; readonly lastSeq: number };
+  leanSeqs(topic: string): number[];
   /** Publishes to a topic the page is subscribed to and waits for its own handler, so often; milliseconds each. */
   roundTrips(topic: string, count: number, waitMs: number): Promise<number[]>;
   /** Publishes and posts along the bare chain in turn; the times of both calls. */

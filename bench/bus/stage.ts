@@ -25,12 +25,15 @@ export interface TabOptions extends OpenOptions {
 export interface Faults {
   readonly lost: number;
   readonly repeated: number;
+  /** Missing, but told. */
+  readonly coveredByGaps: number;
   readonly gaps: number;
 }
 
 export const PUBLISHERS = 1;
 const READY_WITHIN_MS = 15_000;
 const CAUGHT_UP_WITHIN_MS = 15_000;
+const LOGGED_WITHIN_MS = 5_000;
 
 /**
  * Anybody may do everything. Streams outlast any absence, and the server may hold much for a tab that is slower
@@ -137,8 +140,16 @@ export class Stage implements AsyncDisposable {
     );
   }
 
-  accepted(topic: string): Accepted[] {
-    return this.server.publications().filter(({ channel }) => channel === topic);
+  /**
+   * What the server accepted, once its log has `least` publications of the topic and all that the publisher knows to
+   * be accepted: the server answers before it writes.
+   */
+  accepted(topic: string, least = 0): Promise<Accepted[]> {
+    return until(`the server's log tells of ${topic}`, LOGGED_WITHIN_MS, () => {
+      const all = this.server.publications();
+      const accepted = all.filter(({ channel }) => channel === topic);
+      return accepted.length >= least && all.length >= this.publisher.counts.acknowledged && accepted;
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -181,8 +192,8 @@ export async function logOf(tab: Tab, topic: string, complete: boolean): Promise
 }
 
 export function faults(accepted: readonly Accepted[], logs: readonly PageLog[]): Faults {
-  const { lost, repeated, outOfOrder, foreign, gaps } = totals(judge(accepted, logs));
-  return { lost: lost + foreign, repeated: repeated + outOfOrder, gaps };
+  const { lost, coveredByGaps, repeated, outOfOrder, foreign, gaps } = totals(judge(accepted, logs));
+  return { lost: lost + foreign, repeated: repeated + outOfOrder, coveredByGaps, gaps };
 }
 
 /** A payload every `waitMs`, for ever. */

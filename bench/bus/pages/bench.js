@@ -50,7 +50,11 @@ function subscribeLean(topic, capacity) {
       if (lean.count < capacity) seqs[lean.count] = message.seq;
       lean.count += 1;
     },
-    { onGap: ({ reason }) => log.push({ kind: "gap", channel: topic, atMs: now(), reason }) },
+    {
+      onGap: ({ reason, from, to }) => {
+        log.push({ kind: "gap", channel: topic, atMs: now(), reason, from, ...(to ? { to } : {}), after: lean.count });
+      },
+    },
   );
   subscription.ready.then((position) => log.push({ kind: "ready", channel: topic, atMs: now(), ...positionOf(position) }), () => undefined);
 }
@@ -115,7 +119,11 @@ const P = {
   subscribeLean,
   lean: (topic) => {
     const { count, firstMs, lastMs, seqs } = leanLogs.get(topic);
-    return { count, firstMs, lastMs, seqs: [...seqs.subarray(0, Math.min(count, seqs.length))] };
+    return { count, firstMs, lastMs, lastSeq: seqs[Math.min(count, seqs.length) - 1] ?? 0 };
+  },
+  leanSeqs: (topic) => {
+    const { count, seqs } = leanLogs.get(topic);
+    return [...seqs.subarray(0, count)];
   },
   roundTrips,
   alternate,
