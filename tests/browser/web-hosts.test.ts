@@ -188,8 +188,9 @@ test("B1: a handler that throws is reported, and the others are served", async (
     B.bus.subscribe("prices", () => {
       throw new Error("no");
     });
+    const reported = new Promise((resolve) => B.bus.onError(resolve));
     await B.bus.publish("prices", { seq: 1 });
-    await new Promise((resolve) => B.bus.subscribe("prices", resolve, { replay: 1 }));
+    await reported;
     return B.errors.map(({ source, code }) => ({ source, code }));
   });
   assert.deepEqual(errors, [{ source: "dispatch", code: "DISPATCH_FAILED" }]);
@@ -212,12 +213,13 @@ test("async iteration yields messages and ends with the bus; aborting a publish 
   const tab = await bus.open({ topics: [TOPIC] });
   const found = await tab.evaluate(async () => {
     const seen: unknown[] = [];
+    const third = new Promise<void>((resolve) => addEventListener("third", () => resolve(), { once: true }));
     const loop = (async () => {
-      for await (const { payload } of B.bus.topic("prices")) seen.push(payload);
+      for await (const { payload } of B.bus.topic("prices")) if (seen.push(payload) === 3) dispatchEvent(new Event("third"));
       return "ended";
     })();
     for (const seq of [1, 2, 3]) await B.bus.publish("prices", { seq });
-    await new Promise((resolve) => B.bus.subscribe("prices", resolve, { replay: 1 }));
+    await third;
     const gone = AbortSignal.abort();
     const aborted = await B.settle(B.bus.publish("prices", { seq: 4 }, { signal: gone }));
     const waited = await B.settle(B.bus.ready({ signal: gone }));

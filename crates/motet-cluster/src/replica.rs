@@ -1,8 +1,8 @@
 //! A node's or page's copy of the coordinator's table.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use motet_protocol::NodeId;
+use motet_protocol::{NodeId, SortedMap};
 
 use crate::table::{Member, Route};
 
@@ -12,8 +12,8 @@ use crate::table::{Member, Route};
 /// owns or subscribes are never evicted (B18).
 #[derive(Clone, Debug)]
 pub(crate) struct Replica {
-    members: BTreeMap<NodeId, Member>,
-    routes: BTreeMap<String, Route>,
+    members: SortedMap<NodeId, Member>,
+    routes: SortedMap<String, Route>,
     foreign: VecDeque<String>,
     foreign_max: usize,
 }
@@ -21,18 +21,18 @@ pub(crate) struct Replica {
 impl Replica {
     pub(crate) fn new(foreign_max: usize) -> Self {
         Self {
-            members: BTreeMap::new(),
-            routes: BTreeMap::new(),
+            members: SortedMap::new(),
+            routes: SortedMap::new(),
             foreign: VecDeque::new(),
             foreign_max,
         }
     }
 
-    pub(crate) fn members(&self) -> &BTreeMap<NodeId, Member> {
+    pub(crate) fn members(&self) -> &SortedMap<NodeId, Member> {
         &self.members
     }
 
-    pub(crate) fn routes(&self) -> &BTreeMap<String, Route> {
+    pub(crate) fn routes(&self) -> &SortedMap<String, Route> {
         &self.routes
     }
 

@@ -65,6 +65,13 @@ macro_rules! error_codes {
                 match number { $($number => Some(Self::$variant),)* _ => None }
             }
 
+            /// Whether the same call may succeed later unchanged. Apart from the row, so that a
+            /// module that asks nothing else carries no texts.
+            #[must_use]
+            pub const fn retryable(self) -> bool {
+                match self { $(Self::$variant => error_codes!(@retry $retry),)* }
+            }
+
             /// The code's row.
             #[must_use]
             pub const fn info(self) -> &'static ErrorInfo {
@@ -252,7 +259,7 @@ impl Error {
     /// Whether the same call may succeed later unchanged.
     #[must_use]
     pub const fn retryable(&self) -> bool {
-        self.code.info().retryable
+        self.code.retryable()
     }
 }
 

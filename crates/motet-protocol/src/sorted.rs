@@ -6,7 +6,16 @@
 //! order of the keys, so simulated runs replay exactly.
 
 use core::borrow::Borrow;
-use core::iter::FromIterator;
+use core::iter::{FromIterator, Map};
+use core::ops::Index;
+use core::slice;
+
+/// Entries of a [`SortedMap`].
+type Iter<'a, K, V> = Map<slice::Iter<'a, (K, V)>, fn(&'a (K, V)) -> (&'a K, &'a V)>;
+/// Entries of a [`SortedMap`], values to be changed.
+type IterMut<'a, K, V> = Map<slice::IterMut<'a, (K, V)>, fn(&'a mut (K, V)) -> (&'a K, &'a mut V)>;
+/// Values of a [`SortedSet`].
+type Values<'a, T> = Map<slice::Iter<'a, (T, ())>, fn(&'a (T, ())) -> &'a T>;
 
 /// A map in the order of its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,12 +48,12 @@ impl<K, V> SortedMap<K, V> {
     }
 
     /// Entries, in the order of their keys.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> + ExactSizeIterator {
+    pub fn iter(&self) -> Iter<'_, K, V> {
         self.entries.iter().map(|(key, value)| (key, value))
     }
 
     /// Entries, in the order of their keys.
-    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (&K, &mut V)> + ExactSizeIterator {
+    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
         self.entries.iter_mut().map(|(key, value)| (&*key, value))
     }
 
@@ -145,7 +154,15 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.find(key).ok().map(|index| self.entries.remove(index).1)
+        self.remove_entry(key).map(|(_, value)| value)
+    }
+
+    /// Takes a key and its value out.
+    pub fn remove_entry<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<(K, V)>
+    where
+        K: Borrow<Q>,
+    {
+        self.find(key).ok().map(|index| self.entries.remove(index))
     }
 
     /// The place of a key, whether or not it is there.
@@ -229,6 +246,35 @@ impl<K, V> IntoIterator for SortedMap<K, V> {
     }
 }
 
+impl<'a, K, V> IntoIterator for &'a SortedMap<K, V> {
+    type Item = (&'a K, &'a V);
+    type IntoIter = Iter<'a, K, V>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, K, V> IntoIterator for &'a mut SortedMap<K, V> {
+    type Item = (&'a K, &'a mut V);
+    type IntoIter = IterMut<'a, K, V>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
+impl<K: Ord + Borrow<Q>, Q: Ord + ?Sized, V> Index<&Q> for SortedMap<K, V> {
+    type Output = V;
+
+    /// # Panics
+    ///
+    /// When the key is not there.
+    fn index(&self, key: &Q) -> &V {
+        self.get(key).expect("the key is in the map")
+    }
+}
+
 /// A set in the order of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortedSet<T> {
@@ -260,8 +306,8 @@ impl<T> SortedSet<T> {
     }
 
     /// Values, in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
-        self.values.keys()
+    pub fn iter(&self) -> Values<'_, T> {
+        self.values.entries.iter().map(|(value, ())| value)
     }
 
     /// The lowest value.
@@ -324,10 +370,19 @@ impl<T: Ord> FromIterator<T> for SortedSet<T> {
 
 impl<T> IntoIterator for SortedSet<T> {
     type Item = T;
-    type IntoIter = core::iter::Map<std::vec::IntoIter<(T, ())>, fn((T, ())) -> T>;
+    type IntoIter = Map<std::vec::IntoIter<(T, ())>, fn((T, ())) -> T>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.values.into_iter().map(|(value, ())| value)
+    }
+}
+
+impl<'a, T> IntoIterator for &'a SortedSet<T> {
+    type Item = &'a T;
+    type IntoIter = Values<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 

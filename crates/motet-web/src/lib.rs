@@ -12,6 +12,7 @@
 
 mod channel;
 mod clock;
+#[cfg(feature = "page")]
 mod error_object;
 pub mod lock;
 mod platform;

@@ -65,19 +65,7 @@ export class Bus<Topics extends TopicMap = Record<string, unknown>> implements A
     handler: Handler<Topics[Name]>,
     options: SubscribeOptions = {},
   ): Subscription {
-    const cell = new SubscriptionCell(topic, options.onGap);
-    const { signal } = options;
-    if (this.#closing !== undefined || signal?.aborted === true) {
-      cell.end(new MotetError(signal?.aborted === true ? "ABORTED" : "CLOSED", { detail: topic }));
-      return subscriptionOf(cell, () => undefined);
-    }
-    const remove = this.#session.subscribe(cell, handler as Handler<unknown>, options.replay ?? 0);
-    const end = this.#owned(() => {
-      signal?.removeEventListener("abort", end);
-      remove();
-    });
-    signal?.addEventListener("abort", end, { once: true });
-    return subscriptionOf(cell, end);
+    return this.#subscribe(topic, handler as Handler<unknown>, options, () => undefined);
   }
 
   /** Publishes; resolves when the server acknowledged it. */
@@ -107,7 +95,7 @@ export class Bus<Topics extends TopicMap = Record<string, unknown>> implements A
   /** One topic: to iterate over, or to pass on. */
   topic<Name extends TopicName<Topics>>(name: Name): Topic<Topics[Name]> {
     return new Topic<Topics[Name]>(name, {
-      subscribe: (handler, options) => this.subscribe(name, handler, options),
+      subscribe: (handler, options, over) => this.#subscribe(name, handler as Handler<unknown>, options, over),
       publish: (payload, options) => this.publish(name, payload, options),
     });
   }
@@ -137,10 +125,31 @@ export class Bus<Topics extends TopicMap = Record<string, unknown>> implements A
     return this.close();
   }
 
+  #subscribe(
+    topic: string,
+    handler: Handler<unknown>,
+    options: SubscribeOptions,
+    over: (error: MotetError) => void,
+  ): Subscription {
+    const cell = new SubscriptionCell(topic, options.onGap, over);
+    const { signal } = options;
+    if (this.#closing !== undefined || signal?.aborted === true) {
+      cell.end(new MotetError(signal?.aborted === true ? "ABORTED" : "CLOSED", { detail: topic }));
+      return subscriptionOf(cell, () => undefined);
+    }
+    const remove = this.#session.subscribe(cell, handler, options.replay ?? 0);
+    const end = this.#owned(() => {
+      signal?.removeEventListener("abort", end);
+      remove();
+    });
+    signal?.addEventListener("abort", end, { once: true });
+    return subscriptionOf(cell, end);
+  }
+
   async #close(): Promise<void> {
     const released = this.#release();
     await released;
-    for (const end of [...this.#ends]) end();
+    for (const end of Array.from(this.#ends)) end();
   }
 
   /** Something that ends with this handle at the latest. */

@@ -23,7 +23,7 @@ export class ErrorListeners {
 
   tell(source: ErrorSource, error: MotetError): void {
     if (this.#listeners.size === 0) console.error(`motet (${source})`, error);
-    for (const listener of [...this.#listeners]) {
+    for (const listener of Array.from(this.#listeners)) {
       try {
         listener({ source, error });
       } catch (thrown) {

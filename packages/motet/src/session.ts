@@ -200,13 +200,13 @@ export class Session {
 
   #onSubscription(topic: string, state: number, position: Position | undefined, error?: ErrorObject): void {
     const failure = error === undefined ? undefined : MotetError.from(error);
-    for (const cell of [...(this.#topics.get(topic) ?? [])]) {
+    for (const cell of Array.from(this.#topics.get(topic) ?? [])) {
       cell.update(SUBSCRIPTION_STATES[state] ?? "pending", position, failure);
     }
   }
 
   #onGap(gap: Gap): void {
-    for (const cell of [...(this.#topics.get(gap.topic) ?? [])]) {
+    for (const cell of Array.from(this.#topics.get(gap.topic) ?? [])) {
       try {
         cell.onGap?.(gap);
       } catch (cause) {
@@ -240,18 +240,18 @@ export class Session {
   /** Waits for a status; `accepts` may throw what the wait rejects with. */
   #until(accepts: (status: BusStatus) => boolean, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      let stop: () => void = () => undefined;
+      const ends: (() => void)[] = [];
       let over = false;
       const end = (then: () => void): void => {
         over = true;
-        stop();
-        signal?.removeEventListener("abort", aborted);
+        for (const one of ends) one();
         then();
       };
       const aborted = (): void => end(() => reject(new MotetError("ABORTED", { cause: signal?.reason })));
       if (signal?.aborted === true) return aborted();
       signal?.addEventListener("abort", aborted, { once: true });
-      stop = this.status.subscribe((status) => {
+      ends.push(() => signal?.removeEventListener("abort", aborted));
+      const stop = this.status.subscribe((status) => {
         if (over) return;
         try {
           if (accepts(status)) end(resolve);
@@ -259,7 +259,9 @@ export class Session {
           end(() => reject(cause instanceof Error ? cause : new Error(String(cause))));
         }
       });
+      // The present status may have ended it during the call.
       if (over) stop();
+      else ends.push(stop);
     });
   }
 }

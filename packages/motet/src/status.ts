@@ -70,7 +70,7 @@ export class StatusCell {
 
   set(status: BusStatus): void {
     this.#now = status;
-    for (const listener of [...this.#listeners]) this.#tell(listener);
+    for (const listener of Array.from(this.#listeners)) this.#tell(listener);
   }
 
   subscribe(listener: (status: BusStatus) => void): () => void {

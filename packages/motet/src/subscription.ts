@@ -32,15 +32,18 @@ export interface Subscription extends Disposable {
 export class SubscriptionCell {
   readonly topic: string;
   readonly onGap: ((gap: Gap) => void) | undefined;
+  readonly #over: (error: MotetError) => void;
   state: SubscriptionState = "pending";
   error: MotetError | undefined;
   readonly ready: Promise<Position>;
   #resolve: (position: Position) => void = () => undefined;
   #reject: (error: MotetError) => void = () => undefined;
 
-  constructor(topic: string, onGap: ((gap: Gap) => void) | undefined) {
+  /** `over` hears that no message will come any more, unless the application tries again after a refusal. */
+  constructor(topic: string, onGap: ((gap: Gap) => void) | undefined, over: (error: MotetError) => void) {
     this.topic = topic;
     this.onGap = onGap;
+    this.#over = over;
     this.ready = new Promise<Position>((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -55,13 +58,16 @@ export class SubscriptionCell {
     this.state = state;
     this.error = error;
     if (state === "ready" && position !== undefined) this.#resolve(position);
-    if (state === "failed" && error !== undefined) this.#reject(error);
+    if (state !== "failed" || error === undefined) return;
+    this.#reject(error);
+    this.#over(error);
   }
 
   end(reason: MotetError): void {
     if (this.state === "ended") return;
     this.state = "ended";
     this.#reject(reason);
+    this.#over(reason);
   }
 }
 

@@ -10,7 +10,7 @@ export interface IterateOptions extends SubscribeOptions {
 }
 
 interface Access<T> {
-  subscribe(handler: Handler<T>, options: SubscribeOptions): Subscription;
+  subscribe(handler: Handler<T>, options: SubscribeOptions, over: (error: MotetError) => void): Subscription;
   publish(payload: T, options: PublishOptions): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export class Topic<T> implements AsyncIterable<Message<T>> {
 
   /** Subscribes a handler. */
   subscribe(handler: Handler<T>, options: SubscribeOptions = {}): Subscription {
-    return this.#access.subscribe(handler, options);
+    return this.#access.subscribe(handler, options, () => undefined);
   }
 
   /** Publishes; resolves when the server acknowledged it. */
@@ -51,29 +51,25 @@ export class Topic<T> implements AsyncIterable<Message<T>> {
     const waiting: Message<T>[] = [];
     let skipped = 0;
     let wake: (() => void) | undefined;
-    let failure: unknown;
+    let failure: MotetError | undefined;
     let over = false;
-    const subscription = this.#access.subscribe((payload, meta) => {
-      if (waiting.length >= limit) {
-        const lost = waiting.shift();
-        skipped += 1 + (lost?.skipped ?? 0);
-      }
-      waiting.push({ payload, meta, skipped: 0 });
-      wake?.();
-    }, options);
-    subscription.ready.catch((cause: unknown) => {
-      over = true;
-      const ended = cause instanceof MotetError && (cause.code === "ABORTED" || cause.code === "CLOSED");
-      if (!ended) failure = cause;
-      wake?.();
-    });
-    const stop = (): void => {
-      over = true;
-      options.signal?.removeEventListener("abort", stop);
-      subscription();
-      wake?.();
-    };
-    options.signal?.addEventListener("abort", stop, { once: true });
+    const subscription = this.#access.subscribe(
+      (payload, meta) => {
+        if (waiting.length >= limit) {
+          waiting.shift();
+          skipped += 1;
+        }
+        waiting.push({ payload, meta, skipped: 0 });
+        wake?.();
+      },
+      options,
+      (error) => {
+        over = true;
+        // The loop, the signal or the bus has ended it: that is no failure of the topic.
+        if (error.code !== "ABORTED" && error.code !== "CLOSED") failure = error;
+        wake?.();
+      },
+    );
     const next = async (): Promise<IteratorResult<Message<T>, undefined>> => {
       for (;;) {
         const message = waiting.shift();
@@ -82,16 +78,18 @@ export class Topic<T> implements AsyncIterable<Message<T>> {
           skipped = 0;
           return { done: false, value };
         }
-        if (failure !== undefined) throw failure;
-        if (over || subscription.state === "ended") return { done: true, value: undefined };
+        if (failure !== undefined) {
+          subscription();
+          throw failure;
+        }
+        if (over) return { done: true, value: undefined };
         await new Promise<void>((resolve) => (wake = resolve));
-        wake = undefined;
       }
     };
     return {
       next,
       return: () => {
-        stop();
+        subscription();
         return Promise.resolve({ done: true, value: undefined });
       },
       [Symbol.asyncIterator]() {

@@ -2,11 +2,8 @@
 import { endOnPanic, refusal, startNode } from "./node-host.js";
 import type { NodeStart, NodeStarted } from "./node-message.js";
 
-const scope = self as unknown as {
-  addEventListener: typeof self.addEventListener;
-  postMessage(message: NodeStarted): void;
-  close(): void;
-};
+const scope = self as unknown as { addEventListener: typeof self.addEventListener; close(): void };
+const say = (self.postMessage as (message: NodeStarted) => void).bind(self);
 
 scope.addEventListener(
   "message",
@@ -17,9 +14,9 @@ scope.addEventListener(
         const node = await startNode(data);
         endOnPanic(scope, () => scope.close());
         if (ports[0] !== undefined) node.attach(ports[0]);
-        scope.postMessage({ started: true });
+        say({ started: true });
       } catch (cause) {
-        scope.postMessage(refusal(cause));
+        say(refusal(cause));
       }
     })();
   },

@@ -20,9 +20,9 @@ mod topic;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
-use motet_protocol::{AwakeClock, ClientId, CorrelationId, ErrorCode, Instant, NodeId, Rng};
+use motet_protocol::{
+    AwakeClock, ClientId, CorrelationId, ErrorCode, Instant, NodeId, Rng, SortedMap,
+};
 
 pub use api::{
     ClientConfig, ClientIdentity, ClientInput, ClientOutput, ClientStatus, Delivery, ErrorSource,
@@ -64,7 +64,7 @@ pub struct Client<P> {
     life: Life,
     status: ClientStatus,
     coordinator: Option<NodeId>,
-    topics: BTreeMap<String, Topic<P>>,
+    topics: SortedMap<String, Topic<P>>,
     /// Subscribed topics on each data channel.
     shards: [u32; SHARDS as usize],
     publications: Publications<P>,
@@ -83,7 +83,7 @@ impl<P: Clone> Client<P> {
             env: Env::new(now, config, rng, identity),
             status: ClientStatus::Idle,
             coordinator: None,
-            topics: BTreeMap::new(),
+            topics: SortedMap::new(),
             shards: [0; SHARDS as usize],
             publications: Publications::new(),
             replica: Replica::new(),

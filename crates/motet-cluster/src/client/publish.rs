@@ -1,10 +1,12 @@
 //! Publications on their way: one queue per topic, the oldest at most in flight, each settled once.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use motet_protocol::fault::planted;
-use motet_protocol::{Backoff, BackoffPolicy, CallId, CorrelationId, Error, ErrorCode, Instant};
+use motet_protocol::{
+    Backoff, BackoffPolicy, CallId, CorrelationId, Error, ErrorCode, Instant, SortedMap,
+};
 
 use super::api::{ClientOutput, PendingPublish, PublishCall};
 use super::outbox::Env;
@@ -60,7 +62,7 @@ fn judge(code: ErrorCode) -> Verdict {
 
 #[derive(Debug)]
 pub(super) struct Publications<P> {
-    topics: BTreeMap<String, VecDeque<Entry<P>>>,
+    topics: SortedMap<String, VecDeque<Entry<P>>>,
     len: usize,
     numbers: u64,
     /// The server is known to drop repeats by idempotency key.
@@ -71,7 +73,7 @@ pub(super) struct Publications<P> {
 
 impl<P: Clone> Publications<P> {
     pub(super) const fn new() -> Self {
-        Self { topics: BTreeMap::new(), len: 0, numbers: 0, idempotent: false, open: false }
+        Self { topics: SortedMap::new(), len: 0, numbers: 0, idempotent: false, open: false }
     }
 
     /// Takes a publication, at the cost of the oldest waiting one when the queue is full.

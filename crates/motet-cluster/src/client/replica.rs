@@ -1,9 +1,7 @@
 //! The page's copy of the cluster's table, as its node tells it: for snapshots, and to know which
 //! topics have an owner.
 
-use std::collections::BTreeMap;
-
-use motet_protocol::{Fence, Instant, NodeId};
+use motet_protocol::{Fence, Instant, NodeId, SortedMap};
 
 use crate::table::{Member, Route, RouteState};
 
@@ -31,7 +29,7 @@ pub struct KnownRoute {
 pub(super) struct Replica {
     fence: Fence,
     members: Vec<Member>,
-    routes: BTreeMap<String, KnownRoute>,
+    routes: SortedMap<String, KnownRoute>,
     /// Number of the last row told.
     told: u64,
     /// Rows that nothing protects from eviction.
@@ -43,7 +41,7 @@ impl Replica {
         Self {
             fence: Fence::default(),
             members: Vec::new(),
-            routes: BTreeMap::new(),
+            routes: SortedMap::new(),
             told: 0,
             foreign: 0,
         }

@@ -144,7 +144,8 @@ impl<'a> Reader<'a> {
     #[inline(never)]
     pub fn text(&mut self) -> &'a str {
         let length = self.expect(major::TEXT);
-        let taken = usize::try_from(length).ok().and_then(|length| self.rest.split_at_checked(length));
+        let taken =
+            usize::try_from(length).ok().and_then(|length| self.rest.split_at_checked(length));
         let text = taken.and_then(|(text, rest)| Some((core::str::from_utf8(text).ok()?, rest)));
         match text {
             Some((text, rest)) => {

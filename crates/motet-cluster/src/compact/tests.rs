@@ -104,14 +104,24 @@ fn joined() -> JoinedFrame {
 fn frames() -> Vec<Frame> {
     let (fence, topic) = (route_fence().fence, || "chat".to_owned());
     let node = NodeId::from_bits(7);
-    let reported = |state| ReportedRoute { topic: "r".into(), owner: node, fence: route_fence(), state };
+    let reported =
+        |state| ReportedRoute { topic: "r".into(), owner: node, fence: route_fence(), state };
     vec![
         Frame::Hello { capabilities: 3, build: "b".into() },
         Frame::Claim { fence, rebuild: true },
-        Frame::Members { fence, members: vec![member()], gone: vec![node], full: true, capabilities: 0 },
+        Frame::Members {
+            fence,
+            members: vec![member()],
+            gone: vec![node],
+            full: true,
+            capabilities: 0,
+        },
         Frame::Assign {
             fence,
-            routes: vec![route(RouteState::Assigned, Some(node)), route(RouteState::Failed(error()), None)],
+            routes: vec![
+                route(RouteState::Assigned, Some(node)),
+                route(RouteState::Failed(error()), None),
+            ],
             dropped: vec![topic()],
             full: false,
         },
@@ -136,12 +146,26 @@ fn frames() -> Vec<Frame> {
         Frame::Released { topic: topic(), fence: route_fence(), position: Some(position()) },
         Frame::Join(join()),
         Frame::Joined(joined()),
-        Frame::NotOwner { topic: topic(), client: ClientId::from_bits(1), call: CallId::from_bits(2) },
+        Frame::NotOwner {
+            topic: topic(),
+            client: ClientId::from_bits(1),
+            call: CallId::from_bits(2),
+        },
         Frame::Publish(publish()),
         Frame::Published { call: CallId::from_bits(2), error: Some(error()) },
         Frame::RingWanted { topic: topic(), fence: route_fence() },
-        Frame::Ring { topic: topic(), fence: route_fence(), epoch: position().epoch, messages: heads() },
-        Frame::Data { topic: topic(), fence: route_fence(), epoch: position().epoch, messages: heads() },
+        Frame::Ring {
+            topic: topic(),
+            fence: route_fence(),
+            epoch: position().epoch,
+            messages: heads(),
+        },
+        Frame::Data {
+            topic: topic(),
+            fence: route_fence(),
+            epoch: position().epoch,
+            messages: heads(),
+        },
         Frame::Head { topic: topic(), fence: route_fence(), position: position(), history: true },
     ]
 }
@@ -162,7 +186,12 @@ fn to_node() -> Vec<ToNode> {
         ToNode::Nudge,
         ToNode::Token { topic: None, token: Some("t".into()) },
         ToNode::Retry,
-        ToNode::Ring { topic: "a".into(), fence: route_fence(), epoch: position().epoch, messages: heads() },
+        ToNode::Ring {
+            topic: "a".into(),
+            fence: route_fence(),
+            epoch: position().epoch,
+            messages: heads(),
+        },
         ToNode::Ping,
         ToNode::Bye,
     ]
@@ -174,9 +203,18 @@ fn to_page() -> Vec<ToPage> {
         ToPage::Attached { node, build: "b".into() },
         ToPage::Coordinator { node: None, fence },
         ToPage::Members { members: vec![member()], gone: vec![], full: false },
-        ToPage::Routes { fence, routes: vec![route(RouteState::Subscribed, None)], dropped: vec![], full: true },
+        ToPage::Routes {
+            fence,
+            routes: vec![route(RouteState::Subscribed, None)],
+            dropped: vec![],
+            full: true,
+        },
         ToPage::Transport { status: TransportStatus::Connecting, error: None, terminal: false },
-        ToPage::Transport { status: TransportStatus::Errored, error: Some(error()), terminal: true },
+        ToPage::Transport {
+            status: TransportStatus::Errored,
+            error: Some(error()),
+            terminal: true,
+        },
         ToPage::Joined(joined()),
         ToPage::NotOwner { topic: "a".into(), call: CallId::from_bits(1) },
         ToPage::Published { call: CallId::from_bits(1), error: None, idempotent: true },
@@ -230,6 +268,15 @@ fn fields_of_a_newer_build_are_passed_over() {
     appended.and_then(|e| e.bytes(&[1, 2])).and_then(|e| e.f64(0.5)).expect("a vector has room");
     let beat = Frame::Beat { fence: Fence { incarnation: 1, epoch: 2 } };
     assert_eq!(read::<Frame>(&encoder.into_writer()), Some(beat));
+}
+
+#[test]
+fn an_error_code_of_a_newer_build_does_not_lose_its_frame() {
+    let mut encoder = minicbor::Encoder::new(Vec::new());
+    let report = encoder.array(2).and_then(|e| e.u32(12)).and_then(|e| e.array(1));
+    report.and_then(|e| e.array(1)).and_then(|e| e.u16(60_000)).expect("a vector has room");
+    let error = ErrorCode::Unrecognised.into();
+    assert_eq!(read::<ToPage>(&encoder.into_writer()), Some(ToPage::Report { error }));
 }
 
 proptest! {

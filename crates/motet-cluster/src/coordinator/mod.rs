@@ -6,9 +6,8 @@ mod members;
 mod routes;
 
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
 
-use motet_protocol::{Fence, Generation, Instant, NodeId};
+use motet_protocol::{Fence, Generation, Instant, NodeId, SortedMap, SortedSet};
 
 use self::members::MemberEntry;
 pub(crate) use self::members::Report;
@@ -26,20 +25,20 @@ pub(crate) struct Coordinator {
     me: NodeId,
     fence: Fence,
     active_max: u32,
-    members: BTreeMap<NodeId, MemberEntry>,
-    routes: BTreeMap<String, RouteEntry>,
+    members: SortedMap<NodeId, MemberEntry>,
+    routes: SortedMap<String, RouteEntry>,
     /// Generations seen for topics that have no route now: the next decision must exceed them.
-    floors: BTreeMap<String, Generation>,
+    floors: SortedMap<String, Generation>,
     next_order: u64,
     /// Until then reports are collected and nothing is decided.
     rebuild_until: Option<Instant>,
     beat_at: Instant,
     beaten_at: Option<Instant>,
     counts_at: Option<Instant>,
-    changed_members: BTreeSet<NodeId>,
-    gone_members: BTreeSet<NodeId>,
-    changed_routes: BTreeSet<String>,
-    dropped_routes: BTreeSet<String>,
+    changed_members: SortedSet<NodeId>,
+    gone_members: SortedSet<NodeId>,
+    changed_routes: SortedSet<String>,
+    dropped_routes: SortedSet<String>,
     table_wanted: bool,
     capabilities: Capabilities,
 }
@@ -67,17 +66,17 @@ impl Coordinator {
             fence,
             active_max,
             members: entries.collect(),
-            routes: BTreeMap::new(),
-            floors: BTreeMap::new(),
+            routes: SortedMap::new(),
+            floors: SortedMap::new(),
             next_order: 1,
             rebuild_until: Some(now + REBUILD_WAIT),
             beat_at: now,
             beaten_at: None,
             counts_at: None,
-            changed_members: BTreeSet::new(),
-            gone_members: BTreeSet::new(),
-            changed_routes: BTreeSet::new(),
-            dropped_routes: BTreeSet::new(),
+            changed_members: SortedSet::new(),
+            gone_members: SortedSet::new(),
+            changed_routes: SortedSet::new(),
+            dropped_routes: SortedSet::new(),
             table_wanted: false,
             capabilities: CAPABILITIES,
         }

@@ -1,10 +1,9 @@
 //! The coordinator's routes: every decision about a topic is made here.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
 
 use motet_protocol::fault::planted;
-use motet_protocol::{Generation, Instant, NodeId, RouteFence};
+use motet_protocol::{Generation, Instant, NodeId, RouteFence, SortedMap, SortedSet};
 
 use super::choice::{Candidate, choose, rank};
 use super::{COUNTS_WAIT, Coordinator};
@@ -24,7 +23,7 @@ const FLOORS_MAX: usize = 10_000;
 /// One route as the coordinator sees it.
 pub(super) struct RouteEntry {
     pub(super) route: Route,
-    pub(super) subscribers: BTreeSet<NodeId>,
+    pub(super) subscribers: SortedSet<NodeId>,
     pub(super) count_changed: bool,
     /// When the next step is overdue: the confirmation, or the end of a handoff.
     due: Option<Instant>,
@@ -63,7 +62,7 @@ impl Coordinator {
         now: Instant,
         out: &mut Out<P>,
     ) {
-        let wanted: BTreeSet<_> = wanted.into_iter().collect();
+        let wanted: SortedSet<_> = wanted.into_iter().collect();
         let had = self.routes.iter().filter(|(_, entry)| entry.subscribers.contains(&node));
         let removed: Vec<_> =
             had.map(|(topic, _)| topic).filter(|t| !wanted.contains(*t)).cloned().collect();
@@ -78,7 +77,7 @@ impl Coordinator {
         if !self.routes.contains_key(topic) {
             let entry = RouteEntry {
                 route: self.undecided(topic),
-                subscribers: BTreeSet::new(),
+                subscribers: SortedSet::new(),
                 count_changed: false,
                 due: None,
                 tries: 0,
@@ -184,7 +183,7 @@ impl Coordinator {
         let topic = route.topic.clone();
         let entry = RouteEntry {
             route,
-            subscribers: BTreeSet::new(),
+            subscribers: SortedSet::new(),
             count_changed: false,
             due: None,
             tries: 0,
@@ -289,7 +288,7 @@ impl Coordinator {
     }
 
     fn candidates(&self) -> Vec<Candidate> {
-        let mut loads: BTreeMap<NodeId, u32> = BTreeMap::new();
+        let mut loads: SortedMap<NodeId, u32> = SortedMap::new();
         for entry in self.routes.values() {
             *loads.entry(entry.route.owner).or_default() += 1;
         }

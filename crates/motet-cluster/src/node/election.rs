@@ -1,7 +1,7 @@
 //! Becoming coordinator, proving to be it, and ceasing to be it.
 
 use motet_protocol::fault::planted;
-use motet_protocol::{Fence, Instant, NodeId};
+use motet_protocol::{Fence, Instant, NodeId, SortedSet};
 
 use super::locks::Purpose;
 use super::{HELLO_WAIT, Node, NodeEvent, Role};
@@ -221,7 +221,7 @@ impl<P: Clone> Node<P> {
     }
 }
 
-fn members_of(held: &[HeldLock]) -> std::collections::BTreeSet<NodeId> {
+fn members_of(held: &[HeldLock]) -> SortedSet<NodeId> {
     let member = |lock: &HeldLock| match lock.name {
         LockName::Node(node) => Some(node),
         _ => None,

@@ -1,9 +1,7 @@
 //! Frames from other nodes, and from this one to itself.
 
-use std::collections::BTreeSet;
-
 use motet_protocol::fault::planted;
-use motet_protocol::{Fence, Instant, NodeId};
+use motet_protocol::{Fence, Instant, NodeId, SortedSet};
 
 use super::api::{NodeEvent, NodePacket};
 use super::election::Query;
@@ -212,7 +210,7 @@ impl<P: Clone> Node<P> {
         if full {
             let me = self.me;
             let stands = |route: &&Route| route.owner == me || route.handoff_from == Some(me);
-            let kept: BTreeSet<_> =
+            let kept: SortedSet<_> =
                 routes.iter().filter(stands).map(|route| route.topic.as_str()).collect();
             self.owner.keep_only(|topic| kept.contains(topic), &mut self.out);
         }

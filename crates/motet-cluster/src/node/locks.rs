@@ -1,8 +1,6 @@
 //! What each of a node's lock requests is for.
 
-use std::collections::BTreeMap;
-
-use motet_protocol::{ClientId, Fence, NodeId};
+use motet_protocol::{ClientId, Fence, NodeId, SortedMap};
 
 use super::out::Out;
 use crate::lock::{LockMode, LockOp, LockRequest};
@@ -31,7 +29,7 @@ pub(super) enum Purpose {
 #[derive(Default)]
 pub(super) struct Locks {
     last: LockRequest,
-    purposes: BTreeMap<LockRequest, Purpose>,
+    purposes: SortedMap<LockRequest, Purpose>,
 }
 
 impl Locks {

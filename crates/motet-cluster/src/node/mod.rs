@@ -11,10 +11,10 @@ mod relay;
 mod waking;
 
 use core::time::Duration;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use motet_protocol::transport::{TransportEvent, TransportFeatures, TransportOp};
-use motet_protocol::{AwakeClock, ClientId, Fence, Instant, NodeId, Rng};
+use motet_protocol::{AwakeClock, ClientId, Fence, Instant, NodeId, Rng, SortedSet};
 
 pub use api::{
     Identity, NodeConfig, NodeEvent, NodeInput, NodeOutput, NodePacket, ToNodePacket, ToPagePacket,
@@ -69,7 +69,7 @@ pub struct Node<P> {
     /// Since when nobody governs.
     orphaned: Option<Instant>,
     /// Who held a node lock when this node was elected.
-    members_at_election: BTreeSet<NodeId>,
+    members_at_election: SortedSet<NodeId>,
     /// The last election took the lock from a holder that did not answer.
     deposed: Option<NodeId>,
     /// An owner looks at the clock at least this often, so that it notices every stall that could
@@ -86,8 +86,8 @@ pub struct Node<P> {
     transport: TransportStatus,
     features: TransportFeatures,
     reported_status: (bool, TransportStatus, bool),
-    want_added: BTreeSet<String>,
-    want_removed: BTreeSet<String>,
+    want_added: SortedSet<String>,
+    want_removed: SortedSet<String>,
     /// The page that waits for the node's end.
     closing: Option<ClientId>,
     leaving: bool,
@@ -120,7 +120,7 @@ impl<P: Clone> Node<P> {
             heard: now,
             pinged: false,
             orphaned: None,
-            members_at_election: BTreeSet::new(),
+            members_at_election: SortedSet::new(),
             deposed: None,
             look_at: None,
             revalidate_at: None,
@@ -132,8 +132,8 @@ impl<P: Clone> Node<P> {
             transport: TransportStatus::Idle,
             features: TransportFeatures::default(),
             reported_status: (identity.visible, TransportStatus::Idle, false),
-            want_added: BTreeSet::new(),
-            want_removed: BTreeSet::new(),
+            want_added: SortedSet::new(),
+            want_removed: SortedSet::new(),
             closing: None,
             leaving: false,
             leave_by: None,

@@ -1,9 +1,9 @@
 //! What one input makes a node say, gathered so that each destination gets one packet.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use motet_protocol::transport::TransportOp;
-use motet_protocol::{ClientId, NodeId};
+use motet_protocol::{ClientId, NodeId, SortedMap};
 
 use super::api::{NodeEvent, NodeOutput, NodePacket, ToPagePacket};
 use crate::frame::{Frame, ToPage};
@@ -17,8 +17,8 @@ use crate::packet::Packet;
 pub(crate) struct Out<P> {
     me: NodeId,
     announce: NodePacket<P>,
-    inboxes: BTreeMap<NodeId, NodePacket<P>>,
-    ports: BTreeMap<ClientId, ToPagePacket<P>>,
+    inboxes: SortedMap<NodeId, NodePacket<P>>,
+    ports: SortedMap<ClientId, ToPagePacket<P>>,
     local: VecDeque<NodePacket<P>>,
     ready: VecDeque<NodeOutput<P>>,
 }
@@ -28,8 +28,8 @@ impl<P: Clone> Out<P> {
         Self {
             me,
             announce: Packet::new(me),
-            inboxes: BTreeMap::new(),
-            ports: BTreeMap::new(),
+            inboxes: SortedMap::new(),
+            ports: SortedMap::new(),
             local: VecDeque::new(),
             ready: VecDeque::new(),
         }

@@ -1,10 +1,11 @@
 //! The pages attached to a node: what they want, and what they are told.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
 
 use motet_protocol::transport::TransportOp;
-use motet_protocol::{CallId, ClientId, Error, ErrorCode, Instant, NodeId, RouteFence, TabId};
+use motet_protocol::{
+    CallId, ClientId, Error, ErrorCode, Instant, NodeId, RouteFence, SortedMap, SortedSet, TabId,
+};
 
 use super::api::{NodePacket, ToNodePacket};
 use super::locks::Purpose;
@@ -22,16 +23,16 @@ const LEAVE_WAIT: Duration = Duration::from_millis(1_500);
 
 struct Page {
     visible: bool,
-    topics: BTreeSet<String>,
+    topics: SortedSet<String>,
 }
 
 /// Attached pages.
 #[derive(Default)]
 pub(super) struct Pages {
-    pages: BTreeMap<ClientId, Page>,
-    wanted: BTreeMap<String, u32>,
+    pages: SortedMap<ClientId, Page>,
+    wanted: SortedMap<String, u32>,
     /// Who asked for a page's ring of a topic.
-    ring_askers: BTreeMap<String, NodeId>,
+    ring_askers: SortedMap<String, NodeId>,
 }
 
 impl Pages {
@@ -111,7 +112,7 @@ impl<P: Clone> Node<P> {
         if self.pages.pages.is_empty() {
             self.tab = tab;
         }
-        self.pages.pages.insert(client, Page { visible, topics: BTreeSet::new() });
+        self.pages.pages.insert(client, Page { visible, topics: SortedSet::new() });
         self.leaving = false;
         self.leave_by = None;
         if self.config.shared {

@@ -1,10 +1,9 @@
 //! Publications on their way to the node that sends them, and tokens on theirs to the transport.
 
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 use motet_protocol::transport::{PublishRequest, TransportOp};
-use motet_protocol::{CallId, ClientId, Error, ErrorCode, Instant, NodeId};
+use motet_protocol::{CallId, ClientId, Error, ErrorCode, Instant, NodeId, SortedMap};
 
 use super::Node;
 use super::api::{NodePacket, ToNodePacket};
@@ -34,10 +33,10 @@ struct Sending {
 #[derive(Default)]
 pub(super) struct Relay {
     /// From this node's pages, to whichever node sends them.
-    relayed: BTreeMap<CallId, Relayed>,
+    relayed: SortedMap<CallId, Relayed>,
     /// Through this node's own connection.
-    sending: BTreeMap<CallId, Sending>,
-    tokens: BTreeMap<Option<String>, Instant>,
+    sending: SortedMap<CallId, Sending>,
+    tokens: SortedMap<Option<String>, Instant>,
 }
 
 impl Relay {

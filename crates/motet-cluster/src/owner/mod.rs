@@ -6,11 +6,10 @@ mod ring;
 mod topic;
 
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 use motet_protocol::fault::planted;
 use motet_protocol::transport::{HistoryPage, Publication, TransportOp};
-use motet_protocol::{CallId, Error, Instant, NodeId, Position, Rng, RouteFence};
+use motet_protocol::{CallId, Error, Instant, NodeId, Position, Rng, RouteFence, SortedMap};
 
 use crate::frame::{Frame, JoinFrame, MessageHead, ReportedRoute};
 use crate::name::shard_of;
@@ -41,8 +40,8 @@ pub(crate) struct Owner<P> {
     me: NodeId,
     limits: OwnerLimits,
     rng: Rng,
-    topics: BTreeMap<String, Owned<P>>,
-    fetches: BTreeMap<CallId, Fetch>,
+    topics: SortedMap<String, Owned<P>>,
+    fetches: SortedMap<CallId, Fetch>,
     batches: Batches<P>,
     confirmations: Vec<Confirmation>,
     /// Why the server refused the connection for good.
@@ -57,8 +56,8 @@ impl<P: Clone> Owner<P> {
             me,
             limits,
             rng,
-            topics: BTreeMap::new(),
-            fetches: BTreeMap::new(),
+            topics: SortedMap::new(),
+            fetches: SortedMap::new(),
             batches: Batches::new(me, limits.batch_window),
             confirmations: Vec::new(),
             refused: None,

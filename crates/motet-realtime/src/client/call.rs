@@ -1,8 +1,6 @@
 //! Commands that wait for their reply.
 
-use std::collections::BTreeMap;
-
-use motet_protocol::{CallId, Instant};
+use motet_protocol::{CallId, Instant, SortedMap};
 
 /// What a command was sent for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +26,7 @@ pub(super) struct Call {
 /// The commands of one connection that wait for their reply, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    waiting: BTreeMap<u32, Call>,
+    waiting: SortedMap<u32, Call>,
     last_id: u32,
     last_written: u32,
 }
@@ -43,7 +41,9 @@ impl Calls {
 
     /// All commands numbered so far are with the socket.
     pub(super) fn written(&mut self) {
-        for (_, call) in self.waiting.range_mut(self.last_written + 1..) {
+        let last = self.last_written;
+        let unwritten = self.waiting.iter_mut().rev().take_while(|(id, _)| **id > last);
+        for (_, call) in unwritten {
             call.written = true;
         }
         self.last_written = self.last_id;

@@ -26,12 +26,12 @@ mod timer;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use motet_protocol::transport::{
     HistoryRequest, PublishRequest, TransportEvent, TransportFeatures, TransportOp,
 };
-use motet_protocol::{Instant, Rng};
+use motet_protocol::{Instant, Rng, SortedMap};
 
 pub use config::{ClientConfig, TopicTokens};
 pub use io::{Input, Output, SocketId};
@@ -72,7 +72,7 @@ pub struct Client<P> {
     /// Commands that were not handed to the socket yet.
     pending: Vec<Command<P>>,
     held: VecDeque<Held<P>>,
-    topics: BTreeMap<String, Subscription>,
+    topics: SortedMap<String, Subscription>,
     /// Not later than the first time at which a subscription needs something.
     topics_due: Option<Instant>,
     stall: timer::Stall,
@@ -98,7 +98,7 @@ impl<P: Clone> Client<P> {
             calls: Calls::default(),
             pending: Vec::new(),
             held: VecDeque::new(),
-            topics: BTreeMap::new(),
+            topics: SortedMap::new(),
             topics_due: None,
             stall: timer::Stall::default(),
             outputs: VecDeque::new(),

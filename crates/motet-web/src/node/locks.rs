@@ -1,11 +1,11 @@
 //! The node's locks: requests by number, and the list of what the cluster holds.
 
 use core::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use motet_cluster::ClusterName;
 use motet_cluster::lock::{HeldLock, LockEvent, LockOp, LockRequest as Number};
+use motet_protocol::SortedMap;
 use wasm_bindgen::prelude::*;
 
 use crate::lock::{LockNews, LockRequest};
@@ -29,7 +29,7 @@ extern "C" {
 
 pub(super) struct Locks {
     cluster: ClusterName,
-    requests: RefCell<BTreeMap<Number, LockRequest>>,
+    requests: RefCell<SortedMap<Number, LockRequest>>,
     hear: Rc<dyn Fn(LockEvent)>,
 }
 

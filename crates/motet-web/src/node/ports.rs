@@ -1,11 +1,9 @@
 //! The pages of a node, each behind its port.
 
 use core::cell::RefCell;
-use std::collections::BTreeMap;
-
 use motet_cluster::frame::ToNode;
 use motet_cluster::node::{ToNodePacket, ToPagePacket};
-use motet_protocol::ClientId;
+use motet_protocol::{ClientId, SortedMap};
 use wasm_bindgen::prelude::*;
 use web_sys::MessagePort;
 
@@ -41,10 +39,10 @@ impl Drop for Port {
 /// Ports by page, and those of pages that have not said Attach yet.
 #[derive(Default)]
 pub(super) struct Ports {
-    named: RefCell<BTreeMap<ClientId, Port>>,
-    nameless: RefCell<BTreeMap<u32, Port>>,
+    named: RefCell<SortedMap<ClientId, Port>>,
+    nameless: RefCell<SortedMap<u32, Port>>,
     /// Which page speaks through which port.
-    names: RefCell<BTreeMap<u32, ClientId>>,
+    names: RefCell<SortedMap<u32, ClientId>>,
 }
 
 impl Ports {

@@ -220,7 +220,7 @@ impl Driver {
             self.listener(|driver, message: JsValue| match post::from_message(&message) {
                 Ok((packet, skipped)) => {
                     driver.count_bad_frames(skipped);
-                    driver.hear(ClientInput::Data(frames::from_data(packet)));
+                    driver.hear(ClientInput::Data(packet));
                 }
                 Err(_) => driver.count_bad_frames(1),
             });

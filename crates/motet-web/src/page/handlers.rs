@@ -1,10 +1,9 @@
 //! The application's handlers, and handing messages to them.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use motet_cluster::client::{Delivery, HandlerId, Recipients};
-use motet_protocol::StreamEpoch;
+use motet_protocol::{SortedMap, StreamEpoch};
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
@@ -32,8 +31,8 @@ type Present = Rc<Vec<(HandlerId, Handler)>>;
 
 #[derive(Default)]
 pub(super) struct Handlers {
-    topics: BTreeMap<String, Topic>,
-    topic_of: BTreeMap<HandlerId, String>,
+    topics: SortedMap<String, Topic>,
+    topic_of: SortedMap<HandlerId, String>,
     last_id: HandlerId,
 }
 
