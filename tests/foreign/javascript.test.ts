@@ -208,18 +208,19 @@ for (const [name, encoding] of Object.entries(encodings)) {
 
     test("an expiring token is refreshed by the client", async () => {
       let asked = 0;
+      let askedAgain: (() => void) | undefined;
+      const refreshed = new Promise<void>((resolve) => {
+        askedAgain = resolve;
+      });
       const client = encoding.create({
         getToken: async () => {
           asked += 1;
-          return token({ sub: "42", exp: Math.floor(Date.now() / 1_000) + 2 });
+          if (asked === 2) askedAgain?.();
+          return token({ sub: "42", exp: Math.floor(Date.now() / 1_000) + 5 });
         },
       });
       client.connect();
-      await client.ready(5_000);
-      await until(async () => {
-        await new Promise((resolve) => setTimeout(resolve, 100));
-        return asked >= 2;
-      }, 10_000);
+      await refreshed;
       assert.equal(client.state, "connected");
       client.disconnect();
     });

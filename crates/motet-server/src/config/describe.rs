@@ -53,7 +53,8 @@ pub(super) fn key(page: &mut String, docs: &[&str], name: &str, value: &str) {
         page.push_str(line);
         page.push('\n');
     }
-    page.push_str(name);
+    // A key that is a word of Rust carries a mark there.
+    page.push_str(name.trim_start_matches("r#"));
     page.push_str(" = ");
     page.push_str(value);
     page.push_str("\n\n");

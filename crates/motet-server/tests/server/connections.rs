@@ -1,3 +1,4 @@
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -89,11 +90,12 @@ async fn a_client_that_does_not_read_is_closed_as_slow_and_others_are_served() {
 #[tokio::test]
 async fn a_killed_client_leaves_the_presence_at_once() {
     let server = Server::start(OPEN);
-    // A process of its own, so that the kernel and nobody else closes its socket.
+    // Processes of their own, so that the kernel and nobody else closes its socket.
     let script =
-        format!("exec 3<>/dev/tcp/127.0.0.1/{}; cat >&3 & cat <&3; wait", server.address.port());
+        format!("exec 3<>/dev/tcp/127.0.0.1/{} 4<&0; cat <&4 >&3 & cat <&3", server.address.port());
     let mut child = Command::new("bash")
         .args(["-c", &script])
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -108,7 +110,9 @@ async fn a_killed_client_leaves_the_presence_at_once() {
     input.write_all(&masked_text_frame(commands)).await.expect("written");
     input.flush().await.expect("flushed");
     until_clients(&server, 1).await;
-    child.kill().expect("killed");
+    let group = format!("-{}", child.id());
+    let killed = Command::new("kill").args(["-9", "--", &group]).status().expect("kill runs");
+    assert!(killed.success());
     child.wait().expect("gone");
     drop(input);
     until_clients(&server, 0).await;

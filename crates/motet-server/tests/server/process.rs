@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -26,7 +26,8 @@ force_recovery = true
 "#;
 
 pub(crate) struct Server {
-    child: Child,
+    /// Gone once it was waited for.
+    child: Option<Child>,
     pub(crate) address: SocketAddr,
     pub(crate) folder: TempDir,
 }
@@ -59,7 +60,7 @@ impl Server {
             }
         });
         let address = wait_for_address(&lines);
-        Self { child, address, folder }
+        Self { child: Some(child), address, folder }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -67,30 +68,27 @@ impl Server {
     }
 
     pub(crate) fn signal(&self, signal: &str) {
-        let status = Command::new("kill")
-            .args([signal, &self.child.id().to_string()])
-            .status()
-            .expect("kill runs");
+        let pid = self.child.as_ref().expect("it runs").id().to_string();
+        let status = Command::new("kill").args([signal, &pid]).status().expect("kill runs");
         assert!(status.success());
     }
 
     /// Waits for the server to end; its exit code.
     pub(crate) fn wait(&mut self, limit: Duration) -> Option<i32> {
-        let end = Instant::now() + limit;
-        while Instant::now() < end {
-            if let Some(status) = self.child.try_wait().expect("waited") {
-                return status.code();
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("the server did not end in time");
+        let mut child = self.child.take().expect("it runs");
+        let (sender, ended) = mpsc::channel();
+        std::thread::spawn(move || sender.send(child.wait()));
+        let status = ended.recv_timeout(limit).expect("the server ends in time");
+        status.expect("waited").code()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
+        if let Some(child) = &mut self.child {
+            child.kill().ok();
+            child.wait().ok();
+        }
     }
 }
 
