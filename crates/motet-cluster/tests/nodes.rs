@@ -227,3 +227,16 @@ fn every_node_that_leaves_is_replaced_until_one_is_left() {
     world.publish("a", 1);
     assert_eq!(world.join(8, "a", None, 1).messages.len(), 1);
 }
+
+#[test]
+fn a_node_that_was_silent_while_nothing_was_asked_of_it_keeps_the_topic_it_gets() {
+    let mut world = World::new(3);
+    world.subscribe(1, "a");
+    // Between two beats, longer after the last one than its grace.
+    world.advance(Duration::from_millis(4_500));
+    world.subscribe(3, "b");
+    assert_eq!(world.owner("b"), [2]);
+    let decided = world.route(3, "b").fence;
+    world.advance(Duration::from_secs(10));
+    assert_eq!((world.owner("b"), world.route(3, "b").fence), (vec![2], decided));
+}

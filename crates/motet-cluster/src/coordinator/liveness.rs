@@ -48,6 +48,14 @@ impl Coordinator {
                 .any(|entry| entry.route.owner == node || entry.route.handoff_from == Some(node))
     }
 
+    /// A node that becomes an owner is watched from now on: what it left unanswered before, when
+    /// nothing was asked of it, says nothing.
+    pub(super) fn expect_pulses(&mut self, node: NodeId, now: Instant) {
+        if !self.watched(node) {
+            self.heard(node, now);
+        }
+    }
+
     /// Those that have not answered the last beat, with whether they were asked directly.
     fn silent(&self) -> Vec<(NodeId, bool)> {
         let Some(beaten) = self.beaten_at else { return Vec::new() };

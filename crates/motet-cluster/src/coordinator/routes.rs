@@ -271,6 +271,7 @@ impl Coordinator {
         let ranked = rank(self.candidates(), self.active_max);
         let Some(owner) = kept.or_else(|| choose(&ranked)) else { return };
         let floor = self.floors.remove(topic).unwrap_or(Generation::NONE);
+        self.expect_pulses(owner, now);
         let Some(entry) = self.routes.get_mut(topic) else { return };
         let generation = entry.route.fence.generation.max(floor).next();
         let fence = if planted("reuse-generation") {
