@@ -6,7 +6,8 @@ export const TABS = 8;
 export const TOPICS = ["quakes", "prices"] as const;
 export type Topic = (typeof TOPICS)[number];
 
-const CONNECT_WITHIN_MS = 10_000;
+const CONNECT_WITHIN_MS = 30_000;
+const ANSWER_WITHIN_MS = 5_000;
 /** A page that does not answer so fast is shown without figures; it may be blocked or frozen on purpose. */
 const STATS_WITHIN_MS = 400;
 const LOG_WITHIN_MS = 5_000;
@@ -104,7 +105,7 @@ export class Cast {
     return Promise.all(
       this.#actors.map(async (actor) => {
         const { tab, pid, state } = actor;
-        const look = state === "playing" || state === "frozen" ? this.#stats(tab).catch(() => undefined) : undefined;
+        const look = state === "playing" || state === "frozen" ? this.#stats(tab, STATS_WITHIN_MS).catch(() => undefined) : undefined;
         actor.looking = Promise.resolve(look);
         return { tab, pid, state, stats: await look };
       }),
@@ -146,19 +147,16 @@ export class Cast {
     return actor;
   }
 
-  #stats(tab: Tab): Promise<PageStats> {
-    return within(STATS_WITHIN_MS, `stats of ${tab.name}`, tab.evaluate(() => window.__stage.stats()));
+  #stats(tab: Tab, withinMs: number): Promise<PageStats> {
+    return within(withinMs, `stats of ${tab.name}`, tab.evaluate(() => window.__stage.stats()));
   }
 
   #find(what: string, nodeOf: (stats: PageStats) => string | undefined): Promise<Tab> {
     return until(what, CONNECT_WITHIN_MS, async () => {
-      const sights = (await this.sights()).filter((sight) => sight.state === "playing");
-      for (const { stats } of sights) {
-        const nodeId = stats === undefined ? undefined : nodeOf(stats);
-        const found = sights.find((sight) => nodeId !== undefined && sight.stats?.snapshot.self.nodeId === nodeId);
-        if (found !== undefined) return found.tab;
-      }
-      return undefined;
+      const tabs = this.playing();
+      const stats = await Promise.all(tabs.map((tab) => this.#stats(tab, ANSWER_WITHIN_MS)));
+      const wanted = new Set(stats.map(nodeOf).filter((nodeId) => nodeId !== undefined));
+      return tabs[stats.findIndex(({ snapshot }) => wanted.has(snapshot.self.nodeId ?? ""))];
     });
   }
 }

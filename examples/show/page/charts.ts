@@ -33,7 +33,7 @@ export class QuakeChart {
         legend: { show: false },
         cursor: { show: false },
         scales: { x: { time: true }, y: { range: [-1, 7] } },
-        axes: [axis(), axis()],
+        axes: [{ ...axis(), space: 70, values: (_, times) => times.map(clockTime) }, axis()],
         series: [{}, { paths: () => null, points: { show: false } }],
         hooks: { draw: [(plot) => this.#drawCircles(plot)] },
       },
@@ -129,6 +129,10 @@ function axis(): uPlot.Axis {
     font: "12px system-ui, sans-serif",
     size: 44,
   };
+}
+
+function clockTime(seconds: number): string {
+  return new Date(seconds * 1_000).toLocaleTimeString("en", { hour12: false });
 }
 
 /** A custom property resolved to a colour that a canvas understands. */
