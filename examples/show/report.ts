@@ -109,13 +109,15 @@ export function checkAct(act: Act, report: EventReport, evidence: Evidence): Che
   return checks;
 }
 
-export function checkWhole(evidence: Evidence): Check[] {
+export function checkWhole(acts: readonly Act[], evidence: Evidence): Check[] {
   const sums = totals(evidence.verdicts);
+  const gapsInActs = acts.reduce((sum, act) => sum + totals(evidence.verdicts, act.window).gaps, 0);
   return [
     exactly("messages lost without a gap event", sums.lost, 0),
     exactly("messages repeated", sums.repeated, 0),
     exactly("messages out of order", sums.outOfOrder, 0),
     exactly("messages the server never accepted", sums.foreign, 0),
+    exactly("gap events while nothing happened", sums.gaps - gapsInActs, 0),
   ];
 }
 

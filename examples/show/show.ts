@@ -140,7 +140,7 @@ async function writeReport({ browser, cast, accepted, recorder, calm, acts }: Ru
       const report = events[index];
       return report === undefined ? [] : checkAct(act, report, evidence);
     }),
-    ...checkWhole(evidence),
+    ...checkWhole(acts, evidence),
   ];
   const report: Report = {
     held: bounds.every((check) => check.held),
