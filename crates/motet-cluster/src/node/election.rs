@@ -53,7 +53,10 @@ impl<P: Clone> Node<P> {
 
     fn granted(&mut self, request: LockRequest, purpose: Purpose, now: Instant) {
         match purpose {
-            Purpose::Life => self.enter(now),
+            Purpose::Life => {
+                self.alive = true;
+                self.enter(now);
+            }
             Purpose::Office if self.leaving => {
                 self.locks.release(|p| p == Purpose::Office, &mut self.out)
             }
@@ -97,6 +100,7 @@ impl<P: Clone> Node<P> {
 
     /// A lock was taken away: somebody stole it, or the lock manager started anew.
     fn lost(&mut self, purpose: Purpose, now: Instant) {
+        self.alive &= purpose != Purpose::Life;
         match purpose {
             Purpose::Office | Purpose::Term(_) => {
                 if !planted("keep-governing-without-lock") {

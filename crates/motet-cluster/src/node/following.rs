@@ -25,6 +25,10 @@ impl<P: Clone> Node<P> {
     pub(super) fn enter(&mut self, now: Instant) {
         self.queue_for_office();
         self.say_hello(now);
+        if let (Role::Following, Some(coordinator)) = (&self.role, self.coordinator) {
+            // The lock was lost meanwhile, so the coordinator may have taken the node for dead.
+            self.report(coordinator, self.known);
+        }
     }
 
     fn say_hello(&mut self, now: Instant) {

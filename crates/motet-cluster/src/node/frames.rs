@@ -192,6 +192,10 @@ impl<P: Clone> Node<P> {
     }
 
     fn members(&mut self, members: &[Member], gone: &[NodeId], full: bool) {
+        let expelled = gone.contains(&self.me);
+        if let (true, true, Some(coordinator)) = (expelled, self.alive, self.coordinator) {
+            self.report(coordinator, self.known);
+        }
         self.relay_lost(gone);
         self.replica.apply_members(members, gone, full);
         if let Some(own) = self.replica.members().get(&self.me) {

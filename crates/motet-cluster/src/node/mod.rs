@@ -60,6 +60,8 @@ pub struct Node<P> {
     locks: Locks,
     queries: VecDeque<Query>,
     role: Role,
+    /// Its own lock is held: others can tell that it lives.
+    alive: bool,
     /// The highest fence ever seen: nothing lower is obeyed.
     known: Fence,
     coordinator: Option<NodeId>,
@@ -115,6 +117,7 @@ impl<P: Clone> Node<P> {
             locks: Locks::default(),
             queries: VecDeque::new(),
             role: Role::Joining { hello_at: now, wait: HELLO_WAIT },
+            alive: false,
             known: Fence::default(),
             coordinator: None,
             heard: now,

@@ -64,7 +64,7 @@ impl<P: Clone> Owned<P> {
         if from.epoch != top.epoch {
             return Some(at_top(Some(self.reason_of_new_stream(from)), Vec::new()));
         }
-        let lost = waiting.not_retained.then_some(GapReason::NotRetained);
+        let lost = waiting.lost;
         if from.offset >= top.offset {
             // History can be ahead of what has come live: then the page is where history took it.
             return Some(Answer { position: from.clone(), ..at_top(lost, Vec::new()) });
@@ -118,7 +118,10 @@ impl<P: Clone> Owned<P> {
                 self.fetch_failures = 0;
                 self.use_page(fetch, page, top.offset, out);
             }
-            _ => self.history_is_lost(fetch.since),
+            Err(error) if error.retryable() => {
+                self.history_is_lost(fetch.since, GapReason::RepairTimeout)
+            }
+            _ => self.history_is_lost(fetch.since, GapReason::NotRetained),
         }
     }
 
@@ -146,14 +149,14 @@ impl<P: Clone> Owned<P> {
         }
     }
 
-    fn history_is_lost(&mut self, since: Option<Offset>) {
+    fn history_is_lost(&mut self, since: Option<Offset>, reason: GapReason) {
         let Some(top) = self.position() else { return };
         let resume = top.offset - self.ring.len() as Offset;
         for waiting in &mut self.joins {
             match (&mut waiting.join.position, since) {
                 (Some(position), Some(_)) if position.offset < resume => {
                     position.offset = resume;
-                    waiting.not_retained = true;
+                    waiting.lost = Some(reason);
                 }
                 _ => waiting.tail_fetched = true,
             }
@@ -172,7 +175,7 @@ impl<P: Clone> Owned<P> {
         let (Some(first), Some(last)) =
             (page.first(), page.last().filter(|last| last.offset > since))
         else {
-            return self.history_is_lost(Some(since));
+            return self.history_is_lost(Some(since), GapReason::NotRetained);
         };
         let mut joins = core::mem::take(&mut self.joins);
         for waiting in &mut joins {
@@ -184,13 +187,12 @@ impl<P: Clone> Owned<P> {
             else {
                 continue;
             };
-            let lost = waiting.not_retained || first.offset > from.offset + 1;
+            let skipped = first.offset > from.offset + 1;
+            let missing = waiting.lost.take().or(skipped.then_some(GapReason::NotRetained));
             let messages: Vec<_> =
                 page.iter().filter(|message| message.offset > from.offset).collect();
             let position = Position::new(from.epoch, last.offset);
             waiting.join.position = Some(position.clone());
-            waiting.not_retained = false;
-            let missing = lost.then_some(GapReason::NotRetained);
             send(
                 topic,
                 self,

@@ -5,7 +5,7 @@ use motet_protocol::{CallId, Error, NodeId, Offset, Position, RouteFence, Stream
 
 use super::OwnerLimits;
 use super::ring::Ring;
-use crate::frame::{Frame, JoinFrame, MessageHead};
+use crate::frame::{Frame, GapReason, JoinFrame, MessageHead};
 use crate::packet::Packet;
 use crate::table::RouteState;
 
@@ -31,8 +31,8 @@ pub(super) struct Waiting {
     pub(super) join: JoinFrame,
     /// History was asked for its replay once; what there is must do.
     pub(super) tail_fetched: bool,
-    /// History before its position is known to be lost.
-    pub(super) not_retained: bool,
+    /// Why history before its position cannot be had.
+    pub(super) lost: Option<GapReason>,
 }
 
 pub(super) struct Owned<P> {
@@ -104,7 +104,7 @@ impl<P: Clone> Owned<P> {
         }
         let mut join = join.clone();
         join.replay = join.replay.min(u32::try_from(self.ring_messages).unwrap_or(u32::MAX));
-        self.joins.push(Waiting { node, join, tail_fetched: false, not_retained: false });
+        self.joins.push(Waiting { node, join, tail_fetched: false, lost: None });
         true
     }
 

@@ -9,7 +9,7 @@ use crate::message::{Command, ErrorReply, Push, PushEvent, Reply, ReplyBody, Ver
 
 impl<P: Clone> Client<P> {
     pub(super) fn message(&mut self, now: Instant, reply: Reply<P>, bytes: u32) {
-        self.stall.heard();
+        self.stall.heard(now);
         self.ping.heard(now);
         if reply.is_ping() {
             if self.ping.answered {

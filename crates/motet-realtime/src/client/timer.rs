@@ -18,12 +18,15 @@ const STALL_GRACE: Duration = Duration::from_secs(3);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stall {
     judge_after: Option<Instant>,
+    /// When the server said anything last.
+    heard: Instant,
 }
 
 impl Stall {
     /// The link is alive, so the next stall is granted its grace again.
-    pub(super) const fn heard(&mut self) {
+    pub(super) const fn heard(&mut self, now: Instant) {
         self.judge_after = None;
+        self.heard = now;
     }
 
     /// Whether the silence of others may be judged now.
@@ -83,8 +86,19 @@ impl<P: Clone> Client<P> {
         if opening || silent {
             return self.lose(now, ErrorCode::TransportUnavailable.into(), Verdict::Retry);
         }
+        let mut unanswered = false;
         while let Some(call) = self.calls.take_overdue(now) {
+            unanswered = true;
             self.overdue(now, call);
+        }
+        // A server that is slow with one answer still talks; a link without a word for as long as
+        // an answer may take is dead, long before its pings are missed.
+        let mute = now - self.stall.heard >= self.config.command_timeout;
+        if unanswered
+            && mute
+            && matches!(self.link, Link::Connecting { .. } | Link::Connected { .. })
+        {
+            self.lose(now, ErrorCode::TransportUnavailable.into(), Verdict::Retry);
         }
     }
 
