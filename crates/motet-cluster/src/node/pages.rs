@@ -113,8 +113,7 @@ impl<P: Clone> Node<P> {
             self.tab = tab;
         }
         self.pages.pages.insert(client, Page { visible, topics: SortedSet::new() });
-        self.leaving = false;
-        self.leave_by = None;
+        self.stay();
         if self.config.shared {
             self.locks.request(Purpose::PageEnd(client), false, self.me, &mut self.out);
         }
@@ -135,6 +134,21 @@ impl<P: Clone> Node<P> {
             ToPage::Transport { status: self.transport, error: None, terminal: false },
         );
         self.judge_visibility();
+    }
+
+    /// A page came back while the node was leaving.
+    fn stay(&mut self) {
+        if !core::mem::take(&mut self.leaving) {
+            return;
+        }
+        self.leave_by = None;
+        self.closing = None;
+        if self.alive {
+            self.queue_for_office();
+        }
+        if let Some(coordinator) = self.coordinator {
+            self.report(coordinator, self.known);
+        }
     }
 
     fn page_subscribes(&mut self, client: ClientId, topic: &str) {
