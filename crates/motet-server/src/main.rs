@@ -48,8 +48,10 @@ fn run(options: &ServeOptions) -> Result<(), ServerError> {
         .build()
         .expect("the system lets a process have threads");
     let outcome = runtime.block_on(async {
+        // From before the first connection, so that no signal finds the process without them.
+        let stop = stop_signal();
         let running = serve::start(config).await?;
-        wait_for_signal().await;
+        stop.await;
         running.stop().await;
         Ok(())
     });
@@ -58,12 +60,15 @@ fn run(options: &ServeOptions) -> Result<(), ServerError> {
     outcome
 }
 
-async fn wait_for_signal() {
+/// Listens for SIGTERM and SIGINT from now on; ready when one has come.
+fn stop_signal() -> impl Future<Output = ()> {
     let listen = |kind| signal(kind).expect("a process may listen for its signals");
     let mut terminate = listen(SignalKind::terminate());
     let mut interrupt = listen(SignalKind::interrupt());
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::jwk::{Jwk, JwkSet};
-use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, encode};
 use motet_realtime::server::{TokenClaims, TokenError, TokenKind};
 use motet_server::auth::Verifier;
 use motet_server::config::{ClientKeys, TokenKeys};
@@ -145,8 +145,8 @@ async fn serve_keys(set: JwkSet) -> (SocketAddr, Arc<AtomicUsize>) {
     (address, asked)
 }
 
-fn named(key: &EncodingKey, algorithm: Algorithm, kid: &str) -> Jwk {
-    let mut jwk = Jwk::from_encoding_key(key, algorithm).expect("a key");
+fn named(key: &DecodingKey, algorithm: Algorithm, kid: &str) -> Jwk {
+    let mut jwk = Jwk::from_decoding_key(key, Some(algorithm)).expect("a key");
     jwk.common.key_id = Some(kid.to_owned());
     jwk
 }
@@ -155,11 +155,16 @@ fn named(key: &EncodingKey, algorithm: Algorithm, kid: &str) -> Jwk {
 async fn keys_of_a_key_set_are_fetched_once_and_cached_by_id() {
     let ed = KeyPair::generate_for(&PKCS_ED25519).expect("a key");
     let ec = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).expect("a key");
+    let ed_public = DecodingKey::from_ed_pem(ed.public_key_pem().as_bytes()).expect("a key");
+    let ec_public = DecodingKey::from_ec_pem(ec.public_key_pem().as_bytes()).expect("a key");
+    let set = JwkSet {
+        keys: vec![
+            named(&ed_public, Algorithm::EdDSA, "ed"),
+            named(&ec_public, Algorithm::ES384, "ec"),
+        ],
+    };
     let ed = EncodingKey::from_ed_pem(ed.serialize_pem().as_bytes()).expect("a key");
     let ec = EncodingKey::from_ec_pem(ec.serialize_pem().as_bytes()).expect("a key");
-    let set = JwkSet {
-        keys: vec![named(&ed, Algorithm::EdDSA, "ed"), named(&ec, Algorithm::ES384, "ec")],
-    };
     let (address, asked) = serve_keys(set).await;
     let endpoint = format!("http://{address}/keys");
     let config = keys(TokenKeys { jwks_public_endpoint: endpoint, ..TokenKeys::default() });
