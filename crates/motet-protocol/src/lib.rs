@@ -18,8 +18,8 @@ mod id;
 mod position;
 mod request;
 mod rng;
-mod sorted;
 mod single_flight;
+mod sorted;
 mod time;
 pub mod transport;
 
@@ -40,6 +40,6 @@ pub use request::{
     RequestOutput, RequestPolicy, RequestState, Resend, Settled,
 };
 pub use rng::Rng;
-pub use sorted::{Entry, SortedMap, SortedSet};
 pub use single_flight::{Flight, FlightId, SingleFlight};
+pub use sorted::{Entry, SortedMap, SortedSet};
 pub use time::{AwakeClock, Instant, STALL_THRESHOLD};
