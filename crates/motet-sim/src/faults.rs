@@ -111,6 +111,23 @@ fn stage_of(route: &Route) -> Stage {
     }
 }
 
+impl Fault {
+    /// Whether owners may have to wait before they connect again.
+    const fn disturbs_connections(self) -> bool {
+        matches!(
+            self,
+            Self::RestartEmpty
+                | Self::RestartKept
+                | Self::DropAll
+                | Self::DropOne
+                | Self::HalfOpen
+                | Self::Offline
+                | Self::TokensExpire
+                | Self::TokensRefused
+        )
+    }
+}
+
 impl World {
     pub(crate) fn act(&mut self, index: usize) {
         let action = self.steps[index].action;
@@ -151,6 +168,7 @@ impl World {
     /// A coordinator has posted: keeps the view of routes, and lets faults strike that waited.
     pub(crate) fn see_routes(&mut self, packet: &NodePacket<u64>) {
         let mut changed = false;
+        let before = self.routes.clone();
         for frame in &packet.frames {
             match frame {
                 Frame::Assign { routes, dropped, full, .. } => {
@@ -187,6 +205,11 @@ impl World {
                 _ => {}
             }
         }
+        for (topic, before) in before.into_iter().enumerate() {
+            if let (Some(before), Some(view)) = (before, self.routes[topic]) {
+                self.judge_move(topic, before.owner, view.owner);
+            }
+        }
         if changed && !self.waiting.is_empty() {
             let seen: Vec<_> = self
                 .waiting
@@ -217,6 +240,7 @@ impl World {
             return;
         }
         self.faults += 1;
+        self.checks.backoff |= fault.disturbs_connections();
         self.checks.last_disturbance = self.now.max(self.checks.last_disturbance);
         self.note(|| format!("FAULT {} on tab {tab} for {duration} us ({aim:?})", fault.name()));
         for stage in stages {

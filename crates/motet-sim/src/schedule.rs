@@ -70,7 +70,8 @@ pub(crate) fn draw(setup: &Setup, rng: &mut Rng) -> Vec<Step> {
         let late = if tab < 4 || setup.crowd { 300 * MS } else { span / 2 };
         steps.push(Step { at: rng.below(late), action: Action::Open(tab) });
     }
-    let faults = if setup.crowd { FAULTS_MIN } else { FAULTS_MIN + rng.below(8) as usize };
+    let calm = setup.crowd || rng.below(4) == 0;
+    let faults = if calm { FAULTS_MIN } else { FAULTS_MIN + rng.below(8) as usize };
     for _ in 0..faults {
         draw_fault(setup, span, &mut steps, rng);
     }
@@ -115,7 +116,8 @@ fn draw_fault(setup: &Setup, span: u64, steps: &mut Vec<Step>, rng: &mut Rng) {
     let duration = match rng.below(4) {
         0 => rng.below(300 * MS),
         1 => rng.below(2 * SECOND),
-        _ => rng.below(9 * SECOND),
+        2 => rng.below(9 * SECOND),
+        _ => 9 * SECOND + rng.below(9 * SECOND),
     };
     let stage =
         (rng.below(2) == 0).then(|| Stage::ALL[rng.below(Stage::ALL.len() as u64) as usize]);

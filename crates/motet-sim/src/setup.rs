@@ -51,6 +51,8 @@ pub(crate) struct Setup {
     /// Posts in a thousand that are written as a newer build would.
     pub(crate) newer_per_mille: u64,
     pub(crate) cache_rule: CacheRule,
+    /// The longest that a message between contexts may take, microseconds.
+    pub(crate) slowest: u64,
     pub(crate) max_active_nodes: u32,
     /// It is a quiet run: many tabs, few steps.
     pub(crate) crowd: bool,
@@ -78,6 +80,7 @@ impl Setup {
             network_delay: if rng.below(4) == 0 { 20_000 } else { 400 },
             newer_per_mille: if rng.below(3) == 0 { 200 } else { 0 },
             cache_rule: if rng.below(3) == 0 { CacheRule::Drop } else { CacheRule::Evict },
+            slowest: if rng.below(4) == 0 { 120_000 } else { 30_000 },
             max_active_nodes: if rng.below(5) == 0 { 1 + rng.below(2) as u32 } else { 3 },
             crowd,
         }

@@ -138,6 +138,11 @@ impl World {
                 self.send_behind(port, false, 100, Task::NodeUp { start, port, node });
             }
         }
+        if let LockEvent::Snapshot { .. } = event
+            && let Some(host) = self.contexts[id].host.as_ref()
+        {
+            self.checks.owners.knows_locks(host.id);
+        }
         self.host_input(id, NodeInput::Lock(event));
     }
 

@@ -16,6 +16,9 @@ use crate::setup::HostMode;
 use crate::world::World;
 use crate::world::context::{Context, ContextId, Kind, Slot, Task};
 
+/// How long a node may take to start: a shared worker that dies meanwhile says nothing.
+const START_TIMEOUT: u64 = 3_000_000;
+
 /// A lock of the page's driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PageLock {
@@ -125,6 +128,12 @@ impl World {
             }
             Task::NodeUp { start, port, node } => self.node_up(id, start, port, node),
             Task::NodeDown(start) => self.node_down(id, start),
+            Task::NodeLate(start) => {
+                let page = self.contexts[id].page.as_ref();
+                if page.is_some_and(|page| page.port.is_none()) {
+                    self.node_down(id, start);
+                }
+            }
             _ => {}
         }
     }
@@ -269,7 +278,7 @@ impl World {
             ClientOutput::Port(packet) => self.page_posts(page, &packet),
             ClientOutput::Announce(packet) => {
                 let post = Post::of(&packet, self.newer());
-                self.checks.posts(1);
+                self.checks.page_posts(&packet);
                 self.post_channel(id, None, page.announcer, Channel::Announce, &post);
             }
             ClientOutput::OpenShard(shard) => {
@@ -315,6 +324,7 @@ impl World {
     fn start_node(&mut self, id: ContextId, page: &mut Page, start: u32) {
         self.let_node_go(page);
         page.start = Some(start);
+        self.send(id, START_TIMEOUT, Task::NodeLate(start));
         let spawn = 8_000 + self.rng.below(30_000);
         match page.mode {
             HostMode::Page => self.send(id, 1_000, Task::Boot(start)),

@@ -9,6 +9,7 @@ pub(crate) mod owners;
 mod rest;
 
 use motet_cluster::client::{Delivery, Gap, SubscriptionState};
+use motet_cluster::frame::Frame;
 use motet_cluster::node::NodePacket;
 use motet_protocol::{Error, NodeId};
 
@@ -20,6 +21,8 @@ use delivery::{Kept, StreamKey, Streams};
 use log::Log;
 use owners::Owners;
 
+/// How much longer holes are excused after connections were disturbed.
+const BACKOFF_GRACE: u64 = 50 * crate::world::SECOND;
 /// Outputs of one input that no honest core needs.
 const OUTPUTS_MAX: usize = 5_000;
 
@@ -53,6 +56,10 @@ pub(crate) struct Checks {
     pub(crate) last_disturbance: u64,
     /// When the lock manager last lost everything.
     pub(crate) locks_vanished: Option<u64>,
+    /// Connections were disturbed in this run: the next attempt may be a long backoff away.
+    pub(crate) backoff: bool,
+    /// Since when a topic that is listened on has no owner that acts.
+    pub(crate) orphaned_since: Vec<Option<u64>>,
 }
 
 /// Outcome of one observation: the failed check and what was seen.
@@ -72,6 +79,8 @@ impl Checks {
             next_judgement: 0,
             last_disturbance: 0,
             locks_vanished: None,
+            backoff: false,
+            orphaned_since: vec![None; setup.topics.len()],
         }
     }
 
@@ -93,8 +102,14 @@ impl Checks {
         }
     }
 
-    pub(crate) fn posts(&mut self, count: u64) {
-        self.channel_posts += count;
+    /// A page posts on the announce channel.
+    pub(crate) fn page_posts(&mut self, packet: &NodePacket<u64>) {
+        self.channel_posts += 1;
+        for frame in &packet.frames {
+            if let Frame::Leaving { node, .. } = frame {
+                self.owners.left(*node);
+            }
+        }
     }
 
     pub(crate) fn port_posts(&mut self, count: u64) {
@@ -154,7 +169,9 @@ impl Checks {
     }
 
     pub(crate) fn gap(&mut self, key: StreamKey, gap: &Gap, kept: Option<&Kept>, at: u64) {
-        let calm = at.saturating_sub(self.last_disturbance);
+        // A half-open connection is found by its missing pings, and opened again after a backoff.
+        let excused = if self.backoff { BACKOFF_GRACE } else { 0 };
+        let calm = at.saturating_sub(self.last_disturbance + excused);
         let verdict = self.streams.gap(key, gap, kept, calm, &self.log);
         self.note(at, verdict);
     }

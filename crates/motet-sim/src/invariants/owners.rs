@@ -1,7 +1,7 @@
 //! `one-owner`: for a fence exactly one node broadcasts, never one that could know better, and no
 //! topic is subscribed twice at the server outside crash and pagehide.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use motet_cluster::frame::Frame;
 use motet_cluster::node::NodePacket;
@@ -27,6 +27,10 @@ pub(crate) struct Owners {
     broadcast: HashMap<(usize, RouteFence), NodeId>,
     told: HashMap<(NodeId, usize), Told>,
     nodes: BTreeMap<NodeId, ContextId>,
+    /// Nodes that slept and have heard from no coordinator since.
+    woken: BTreeSet<NodeId>,
+    /// Nodes that said that they leave.
+    leaving: BTreeSet<NodeId>,
 }
 
 impl Owners {
@@ -36,6 +40,8 @@ impl Owners {
             broadcast: HashMap::new(),
             told: HashMap::new(),
             nodes: BTreeMap::new(),
+            woken: BTreeSet::new(),
+            leaving: BTreeSet::new(),
         }
     }
 
@@ -49,7 +55,28 @@ impl Owners {
 
     pub(crate) fn node_ended(&mut self, node: NodeId) {
         self.nodes.remove(&node);
+        self.woken.remove(&node);
         self.told.retain(|(told, _), _| *told != node);
+    }
+
+    /// A node goes on after a sleep that it must have noticed.
+    pub(crate) fn woke(&mut self, node: NodeId) {
+        self.woken.insert(node);
+    }
+
+    /// The lock manager has told a node what is held: a coordinator knows where it stands.
+    pub(crate) fn knows_locks(&mut self, node: NodeId) {
+        self.woken.remove(&node);
+    }
+
+    /// A page said that its node is gone.
+    pub(crate) fn left(&mut self, node: NodeId) {
+        self.leaving.insert(node);
+    }
+
+    /// Whether a node said that it leaves, or its page did.
+    pub(crate) fn leaves(&self, node: NodeId) -> bool {
+        self.leaving.contains(&node)
     }
 
     /// The context of a node that lives.
@@ -69,6 +96,12 @@ impl Owners {
                     self.broadcasts(node, topic, *fence)?;
                 }
                 Frame::Assign { routes, .. } => self.learns(node, routes),
+                Frame::Leaving { node: leaving, .. } => {
+                    self.leaving.insert(*leaving);
+                }
+                Frame::Report { member, .. } if member.leaving => {
+                    self.leaving.insert(node);
+                }
                 Frame::Released { topic, .. } => {
                     if let Some(topic) = self.topic(topic)
                         && let Some(told) = self.told.get_mut(&(node, topic))
@@ -86,6 +119,9 @@ impl Owners {
         let Some(topic) = self.topic(topic) else { return Ok(()) };
         let first = *self.broadcast.entry((topic, fence)).or_insert(node);
         let fails = |text: String| Err(("one-owner", text));
+        if self.woken.contains(&node) {
+            return fails(format!("{node} slept and broadcasts topic {topic} before it asked"));
+        }
         if first != node {
             return fails(format!(
                 "{first} and {node} both broadcast topic {topic} under {fence:?}"
@@ -102,8 +138,15 @@ impl Owners {
 
     pub(crate) fn hears(&mut self, node: NodeId, packet: &NodePacket<u64>) {
         for frame in &packet.frames {
-            if let Frame::Assign { routes, .. } = frame {
-                self.learns(node, routes);
+            match frame {
+                Frame::Assign { routes, .. } => {
+                    self.woken.remove(&node);
+                    self.learns(node, routes);
+                }
+                Frame::Members { .. } | Frame::Claim { .. } => {
+                    self.woken.remove(&node);
+                }
+                _ => {}
             }
         }
     }

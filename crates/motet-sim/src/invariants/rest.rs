@@ -6,6 +6,7 @@ use motet_protocol::NodeId;
 
 use super::delivery::StreamKey;
 use crate::media::lock::Agent;
+use crate::setup::HostMode;
 use crate::world::context::{AppCall, ContextId, Task};
 use crate::world::tab::TabState;
 use crate::world::{MS, SECOND, World};
@@ -18,6 +19,10 @@ const IMPAIRED_GRACE: u64 = 5 * SECOND;
 const CHANGE_GRACE: u64 = 2 * SECOND;
 /// Tasks that wait for a context that runs.
 const QUEUE_MAX: usize = 10_000;
+/// Longest delay of a message in runs whose media are as fast as usual.
+const USUAL_SLOWEST: u64 = 30 * MS;
+/// A frozen coordinator is found, then a frozen owner, then two seconds.
+const ORPHAN_BOUND: u64 = 10 * SECOND;
 /// Detection bound and two seconds.
 const SETTLE_BASE: u64 = 6 * SECOND;
 /// The longest delay between two attempts to connect.
@@ -52,6 +57,7 @@ impl World {
         }
         for topic in 0..self.setup.topics.len() {
             self.judge_holders(topic);
+            self.judge_orphan(topic);
         }
         let full = self
             .contexts
@@ -91,6 +97,56 @@ impl World {
         self.checks.fail("one-owner", self.now, &text);
     }
 
+    /// A route never moves away from an owner that is well.
+    pub(crate) fn judge_move(&mut self, topic: usize, from: NodeId, to: NodeId) {
+        let Some(id) = self.checks.owners.context_of(from) else { return };
+        if from == to || self.checks.owners.leaves(from) {
+            return;
+        }
+        let context = &self.contexts[id];
+        let well =
+            context.acting(self.now) && context.impaired_until == 0 && context.timer_grid == 0;
+        let calm = self.checks.locks_vanished.is_none() && self.setup.slowest <= USUAL_SLOWEST;
+        let ready = context.host.as_ref().is_some_and(|host| !host.ports.is_empty());
+        if well && calm && ready && self.network_was_well() {
+            let text = format!("topic {topic} moves from {from}, which is well, to {to}");
+            self.checks.fail("one-owner", self.now, &text);
+        }
+    }
+
+    fn network_was_well(&self) -> bool {
+        self.server.up && self.online && !self.checks.backoff
+    }
+
+    /// In time somebody owns what an application listens on.
+    fn judge_orphan(&mut self, topic: usize) {
+        let listened = self.checks.streams.wanted().any(|key| {
+            let context = &self.contexts[key.page];
+            let shared = context.page.as_ref().is_some_and(|page| page.mode == HostMode::Shared);
+            let hosted =
+                !shared || self.shared.is_some_and(|id| self.contexts[id].acting(self.now));
+            key.topic == topic && hosted && context.acting(self.now) && context.timer_grid == 0
+        });
+        let possible = self.server.up
+            && self.online
+            && self.tokens_valid
+            && self.contexts.iter().all(|context| context.timer_grid == 0);
+        let held = self.holders(topic).any(|link| {
+            link.client_open && link.carries && self.contexts[link.context].acting(self.now)
+        });
+        if !listened || !possible || held {
+            self.checks.orphaned_since[topic] = None;
+            return;
+        }
+        let since = *self.checks.orphaned_since[topic].get_or_insert(self.now);
+        let backoff = if self.checks.backoff { BACKOFF_MAX } else { 0 };
+        if self.now > since.max(self.checks.last_disturbance) + ORPHAN_BOUND + backoff {
+            let name = self.setup.topics[topic].name.clone();
+            let text = format!("{name} is listened on and has had no owner since {since} us");
+            self.checks.fail("no-orphan", self.now, &text);
+        }
+    }
+
     fn nodes_of(&self, agents: &[Agent]) -> Vec<NodeId> {
         let hosts = self.contexts.iter().filter_map(|context| context.host.as_ref());
         hosts.filter(|host| agents.contains(&host.agent)).map(|host| host.id).collect()
@@ -115,7 +171,8 @@ impl World {
 
     /// `no-orphan`: in time every topic with a subscriber has an owner, and no other topic has.
     fn await_owners(&mut self) {
-        let bound = self.now + SETTLE_BASE + BACKOFF_MAX;
+        let backoff = if self.checks.backoff { BACKOFF_MAX } else { SECOND };
+        let bound = self.now + SETTLE_BASE + backoff;
         let least = self.now + 3 * SECOND;
         loop {
             self.run_until(self.now + 250 * MS);

@@ -316,6 +316,9 @@ impl World {
             topics.retain(|other| *other != topic);
         }
         self.note(|| format!("server: connection {id} of {node:?} holds topic {topic}: {holds}"));
+        if holds {
+            self.judge_holders(topic);
+        }
     }
 
     /// Connections that hold a topic at the server.

@@ -82,6 +82,8 @@ pub(crate) enum Task {
     },
     /// The page learns that the node of this start is gone.
     NodeDown(u32),
+    /// The page gives up on the node of this start, unless it runs.
+    NodeLate(u32),
     /// The browser tells the page something.
     Browser(PageEvent),
     /// The application acts.
@@ -127,6 +129,8 @@ pub(crate) struct Context {
     pub(crate) blocked_until: u64,
     /// Until when it was last unable to act: judges may expect nothing of it before.
     pub(crate) impaired_until: u64,
+    /// Since when it has been suspended.
+    pub(crate) suspended_at: Option<u64>,
     pub(crate) clock: Clock,
     /// Timers fire only at multiples of this many microseconds (0: at once).
     pub(crate) timer_grid: u64,
@@ -159,6 +163,7 @@ impl Context {
             life: Life::Running,
             blocked_until: 0,
             impaired_until: 0,
+            suspended_at: None,
             clock: Clock::new(now, rng),
             timer_grid: 0,
             messages: VecDeque::new(),

@@ -5,6 +5,8 @@ use super::event::{Event, Later};
 use super::tab::TabState;
 use super::{MS, World};
 
+/// A node that slept longer than this knows that it did.
+const STALL: u64 = 1_500 * MS;
 /// After this long a context that was suspended is expected to know what it missed.
 const RECOVERY: u64 = 1_500 * MS;
 
@@ -16,6 +18,7 @@ impl World {
             if context.alive() {
                 context.life = if context.kind == Kind::Page { life } else { Life::Frozen };
                 context.impaired_until = u64::MAX;
+                context.suspended_at = Some(self.now);
             }
         }
     }
@@ -28,6 +31,12 @@ impl World {
                 context.life = Life::Running;
                 context.thawed = true;
                 context.impaired_until = self.now + RECOVERY;
+                let slept = context.suspended_at.take().map_or(0, |since| self.now - since);
+                if slept > STALL
+                    && let Some(host) = &context.host
+                {
+                    self.checks.owners.woke(host.id);
+                }
                 self.wake(id);
             }
         }
@@ -123,7 +132,9 @@ impl World {
             }
             self.unthrottle_tab(tab);
             if let Some(page) = self.tabs[tab].page {
+                // Its next task may be planned for the end of the long one.
                 self.contexts[page].blocked_until = self.now;
+                self.contexts[page].run_planned = false;
                 self.wake(page);
             }
         }

@@ -215,6 +215,7 @@ impl World {
         match task {
             Task::Timer(Slot::Client, _)
             | Task::NodeUp { .. }
+            | Task::NodeLate(_)
             | Task::NodeDown(_)
             | Task::ToPage(..)
             | Task::Browser(_)

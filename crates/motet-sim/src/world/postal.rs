@@ -14,7 +14,7 @@ impl World {
     /// Mostly short, at times long.
     fn delay(&mut self, least: u64, spread: u64) -> u64 {
         match self.rng.below(200) {
-            0 => least + self.rng.below(30 * MS),
+            0 => least + self.rng.below(self.setup.slowest),
             1..10 => least + self.rng.below(5 * MS),
             _ => least + self.rng.below(spread),
         }
