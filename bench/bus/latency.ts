@@ -35,6 +35,7 @@ async function publishToHandler({ samples }: Plan): Promise<Figure[]> {
   for (let left = samples; left > 0; left -= 200) {
     const count = Math.min(left, 200);
     const had = await receiver.evaluate((topic: string) => P.log.filter(({ kind, channel }) => kind === "message" && channel === topic).length, TOPIC);
+    await receiver.evaluate(() => P.forgetBareArrivals());
     const sent = await alternate(sender, count);
     published.push(...sent.published);
     posted.push(...sent.posted);
@@ -42,6 +43,7 @@ async function publishToHandler({ samples }: Plan): Promise<Figure[]> {
       P.log.filter(({ kind, channel }) => kind === "message" && channel === topic).length >= least, TOPIC, had + count);
     arrivedMs.push(...(await receiver.evaluate((topic: string, from: number) =>
       P.log.filter(({ kind, channel }) => kind === "message" && channel === topic).slice(from).map(({ atMs }) => atMs), TOPIC, had)));
+    await receiver.waitFor("has all of the bare chain", ARRIVED_WITHIN_MS, (last: number) => P.bareArrivals[last] !== undefined, count);
     bareMs.push(...(await receiver.evaluate(() => P.bareArrivals.slice(1))));
   }
   const aheadAfter = await receiver.evaluate((name: string) => P.clockAhead(name), `page:${senderName}`);

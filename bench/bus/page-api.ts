@@ -28,6 +28,7 @@ export interface BenchPage {
   startBare(role: "sender" | "owner" | "receiver", url: string): Promise<void>;
   /** Arrivals at the end of the bare chain, by number. */
   readonly bareArrivals: readonly number[];
+  forgetBareArrivals(): void;
   /** What another context's clock shows minus what this one's shows, in milliseconds. */
   clockAhead(context: string): Promise<number>;
   /** Posts counted in this page and in its worker (instrumented pages only). */

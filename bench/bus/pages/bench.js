@@ -129,6 +129,7 @@ const P = {
   alternate,
   startBare,
   bareArrivals,
+  forgetBareArrivals: () => { bareArrivals.length = 0; },
   clockAhead,
   posts: async () => instrument.counts.posts + (await askWorker("posts")),
   wasmPages: async () => ({ page: instrument.wasmPages(), node: await askWorker("wasmPages") }),
