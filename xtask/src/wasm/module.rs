@@ -47,15 +47,16 @@ impl Module {
         build: &str,
         wasm_opt: Option<&Path>,
     ) -> Result<()> {
+        let profile = if wasm_opt.is_some() { "wasm" } else { "wasm-dev" };
         let mut compile = cargo();
         compile
-            .args(["build", "--package", CRATE, "--lib", "--profile", "wasm"])
+            .args(["build", "--package", CRATE, "--lib", "--profile", profile])
             .args(["--no-default-features", "--features", self.feature])
             .env("MOTET_BUILD", build);
         toolchain.apply(&mut compile);
         process::run(&mut compile, COMPILE_LIMIT)?;
 
-        let raw = target().join(TARGET).join("wasm").join(format!("{STEM}.wasm"));
+        let raw = target().join(TARGET).join(profile).join(format!("{STEM}.wasm"));
         if self.folder().exists() {
             fs::remove_dir_all(self.folder())?;
         }
