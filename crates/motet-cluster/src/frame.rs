@@ -645,6 +645,9 @@ pub enum ToPage {
     /// All topics are handed over; the node may be ended.
     #[n(11)]
     Closed,
+    /// The node took the page for gone, and knows nothing of it any more: it attaches anew.
+    #[n(13)]
+    Detached,
     /// Something to report to the application.
     #[n(12)]
     Report {

@@ -275,9 +275,11 @@ impl<P: Clone> Topic<P> {
     fn settle(&mut self, env: &mut Env<P>) {
         self.deliver_held(env);
         if self.is_incomplete() {
-            let since = *self.hole_since.get_or_insert(env.now);
-            env.wake_at(since + self.hole_patience(env));
+            self.hole_since.get_or_insert(env.now);
             self.want_join(env);
+            if let Some(end) = self.hole_end(env) {
+                env.wake_at(end);
+            }
         } else {
             self.hole_since = None;
             if self.position.is_some() {
@@ -306,8 +308,7 @@ impl<P: Clone> Topic<P> {
 
     /// Time is up for a hole, when it is.
     pub(super) fn expire_hole(&mut self, env: &mut Env<P>) {
-        let patience = self.hole_patience(env);
-        if self.hole_since.is_some_and(|since| env.now >= since + patience) {
+        if self.hole_end(env).is_some_and(|end| env.now >= end) {
             self.give_up(env);
         }
     }

@@ -233,16 +233,27 @@ impl<P: Clone> Client<P> {
     pub(super) fn attached(&mut self, node: NodeId) {
         match self.life.phase {
             Phase::Attaching { .. } => self.life.phase = Phase::Attached,
-            Phase::Attached if self.env.identity.node != Some(node) => {
-                // The host was started anew behind the same port: it knows nothing of this page.
-                self.publications.node_lost(&mut self.env);
-                self.forget_node();
-                self.open_port();
-            }
+            Phase::Attached if self.env.identity.node != Some(node) => self.attach_anew(),
             _ => return,
         }
         self.env.identity.node = Some(node);
         self.env.outbox.sender(node);
+    }
+
+    /// What is behind the port knows nothing of this page: the host was started anew, or it took
+    /// the page for gone.
+    fn attach_anew(&mut self) {
+        self.publications.node_lost(&mut self.env);
+        self.forget_node();
+        self.open_port();
+    }
+
+    /// The node says that it does not know this page.
+    pub(super) fn detached(&mut self) {
+        if matches!(self.life.phase, Phase::Attached) {
+            self.attach_anew();
+            self.life.phase = Phase::Attaching { since: self.env.now };
+        }
     }
 
     /// The driver says that the node is gone.

@@ -66,6 +66,7 @@ impl<P: Clone> Client<P> {
             }
             ToPage::Pong { .. } => {}
             ToPage::Closed => self.node_closed(),
+            ToPage::Detached => self.detached(),
             ToPage::Report { error } => self.on_report(error),
         }
     }

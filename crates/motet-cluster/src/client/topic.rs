@@ -22,6 +22,8 @@ const JOIN_RETRY: Duration = Duration::from_millis(500);
 /// a new route over different channels, so the other side is usually a few milliseconds behind.
 const JOIN_REFUSED_RETRY: Duration = Duration::from_millis(20);
 const JOIN_RETRY_MAX: Duration = Duration::from_secs(4);
+/// A hole that nobody could be asked about is given up after this time.
+const UNASKED_HOLE_MAX: Duration = Duration::from_secs(5);
 
 /// One subscription call of the application.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,8 @@ pub(super) struct Join {
     pub(super) first: bool,
     /// Since when an answer is wanted.
     pub(super) since: Instant,
+    /// When the question could be put first.
+    sent: Option<Instant>,
     /// When it is asked again.
     retry: Instant,
     /// Attempts in a row that nobody answered.
@@ -275,6 +279,7 @@ impl<P: Clone> Topic<P> {
             fence: None,
             first: false,
             since,
+            sent: None,
             retry: since,
             unanswered: 0,
             refused: 0,
@@ -313,6 +318,7 @@ impl<P: Clone> Topic<P> {
         }
         let call = CallId::random(&mut env.rng);
         join.call = Some(call);
+        join.sent.get_or_insert(env.now);
         join.fence = self.fence;
         join.first = self.position.is_none();
         self.held.mark_asked();
@@ -372,11 +378,21 @@ impl<P: Clone> Topic<P> {
 
     /// Sets the topic's timers again.
     pub(super) fn wake(&self, env: &mut Env<P>) {
-        let hole = self.hole_since.map(|since| since + self.hole_patience(env));
+        let hole = self.hole_end(env);
         let retry = self.join.map(|join| join.retry);
         for at in [self.linger, hole, retry].into_iter().flatten() {
             env.wake_at(at);
         }
+    }
+
+    /// When a hole is given up: some time after the owner could be asked. A page that has no node
+    /// yet, or knows no owner, cannot be told that what it misses is lost.
+    pub(super) fn hole_end(&self, env: &Env<P>) -> Option<Instant> {
+        let since = self.hole_since?;
+        Some(match self.join.and_then(|join| join.sent) {
+            Some(sent) => sent.max(since) + self.hole_patience(env),
+            None => since + UNASKED_HOLE_MAX,
+        })
     }
 
     /// How long a hole is left open. Before the first Joined nothing is promised yet, and the

@@ -188,6 +188,7 @@ enums! {
         10 Pong { node }
         11 Closed {}
         12 Report { error }
+        13 Detached {}
         else Self::Closed
     }
     RouteState {

@@ -315,10 +315,6 @@ impl Coordinator {
         for topic in topics {
             let route = &self.routes[&topic].route;
             if route.owner == node {
-                // Who awaits the release of an earlier owner has nothing to release itself.
-                let from = if route.handoff_from.is_some() { route.handoff_from } else { from };
-                let from =
-                    from.filter(|from| self.members.get(from).is_some_and(|entry| !entry.suspect));
                 self.decide(&topic, None, from, now, out);
             } else if route.handoff_from == Some(node)
                 && from.is_none()

@@ -81,6 +81,8 @@ impl<P: Clone> Node<P> {
             Purpose::PageEnd(client) => {
                 self.end_request(request);
                 self.page_gone(client);
+                // It may only have lost its lock.
+                self.out.page(client, crate::frame::ToPage::Detached);
             }
         }
     }

@@ -197,6 +197,7 @@ impl<P: Clone> Node<P> {
             self.report(coordinator, self.known);
         }
         self.relay_lost(gone);
+        self.owner.members_gone(gone, &mut self.out);
         self.replica.apply_members(members, gone, full);
         if let Some(own) = self.replica.members().get(&self.me) {
             self.order = own.order;

@@ -77,6 +77,9 @@ impl<P: Clone> Node<P> {
             };
         }
         if !self.pages.pages.contains_key(&client) {
+            if self.closing != Some(client) {
+                self.out.page(client, ToPage::Detached);
+            }
             return self.bad_frame();
         }
         match frame {

@@ -75,7 +75,7 @@ impl<P: Clone> Owner<P> {
 
     /// Whether a server connection is wanted: a topic that only awaits its release needs none yet.
     pub(crate) fn wants_connection(&self) -> bool {
-        self.topics.values().any(|owned| owned.phase != Phase::AwaitingRelease)
+        self.topics.values().any(|owned| !owned.is_waiting())
     }
 
     pub(crate) fn take_confirmations(&mut self) -> Vec<Confirmation> {
@@ -111,8 +111,8 @@ impl<P: Clone> Owner<P> {
 
     fn take(&mut self, route: &Route, out: &mut Out<P>) {
         let topic = &route.topic;
-        let waits =
-            route.handoff_from.is_some_and(|from| from != self.me) && !planted("ignore-handoff");
+        let waits_for =
+            route.handoff_from.filter(|from| *from != self.me && !planted("ignore-handoff"));
         if let Some(owned) = self.topics.get_mut(topic) {
             if route.fence < owned.fence {
                 return;
@@ -120,7 +120,13 @@ impl<P: Clone> Owner<P> {
             let renewed = route.fence > owned.fence;
             owned.fence = route.fence;
             match owned.phase {
-                Phase::AwaitingRelease if !waits => self.subscribe(topic, None, out),
+                Phase::AwaitingRelease { .. } if waits_for.is_none() => {
+                    self.subscribe(topic, None, out)
+                }
+                Phase::Passing { from, .. } if renewed => {
+                    owned.phase = Phase::AwaitingRelease { from };
+                    self.confirm(topic);
+                }
                 Phase::Failed(_) | Phase::Releasing { .. } if renewed => {
                     self.subscribe(topic, None, out)
                 }
@@ -128,9 +134,12 @@ impl<P: Clone> Owner<P> {
             }
             return;
         }
-        let owned = Owned::new(route.fence, shard_of(topic), self.limits);
+        let mut owned = Owned::new(route.fence, shard_of(topic), self.limits);
+        if let Some(from) = waits_for {
+            owned.phase = Phase::AwaitingRelease { from };
+        }
         self.topics.insert(topic.clone(), owned);
-        if waits {
+        if waits_for.is_some() {
             self.confirm(topic);
         } else {
             self.subscribe(topic, None, out);
@@ -141,17 +150,34 @@ impl<P: Clone> Owner<P> {
         let Some(owned) = self.topics.get_mut(&route.topic) else { return };
         // What waits is posted under the present fence before the new owner hears of anything.
         self.batches.hurry(owned.shard);
-        let asked = matches!(owned.phase, Phase::Releasing { .. });
-        let subscribed = owned.phase != Phase::AwaitingRelease;
-        owned.phase = Phase::Releasing { to: route.owner, fence: route.fence };
+        let (to, fence) = (route.owner, route.fence);
+        let before = owned.phase.clone();
+        owned.phase = match before {
+            Phase::AwaitingRelease { from } | Phase::Passing { from, .. } => {
+                Phase::Passing { from, to, fence }
+            }
+            _ => Phase::Releasing { to, fence },
+        };
+        let holds = !owned.is_waiting() && !matches!(before, Phase::Releasing { .. });
         self.refuse_joins(&route.topic, out);
-        if !subscribed {
-            self.released_at_server(&route.topic, out);
-        } else if !asked {
+        if holds {
             out.transport(TransportOp::Unsubscribe { topic: route.topic.clone() });
             if planted("release-before-unsubscribe") {
                 self.released_at_server(&route.topic, out);
             }
+        }
+    }
+
+    /// Nodes are gone: what they held is free.
+    pub(crate) fn members_gone(&mut self, gone: &[NodeId], out: &mut Out<P>) {
+        let freed = |owned: &Owned<P>| match owned.phase {
+            Phase::AwaitingRelease { from } | Phase::Passing { from, .. } => gone.contains(&from),
+            _ => false,
+        };
+        let freed = self.topics.iter().filter(|(_, owned)| freed(owned));
+        let freed: Vec<_> = freed.map(|(topic, owned)| (topic.clone(), owned.fence)).collect();
+        for (topic, fence) in freed {
+            self.released(&topic, fence, None, out);
         }
     }
 
@@ -170,7 +196,7 @@ impl<P: Clone> Owner<P> {
         self.refuse_joins(topic, out);
         let Some(owned) = self.topics.remove(topic) else { return };
         self.batches.discard_topic(owned.shard, topic);
-        if owned.phase != Phase::AwaitingRelease {
+        if !owned.is_waiting() {
             out.transport(TransportOp::Unsubscribe { topic: topic.to_owned() });
         }
     }
@@ -191,13 +217,21 @@ impl<P: Clone> Owner<P> {
         position: Option<Position>,
         out: &mut Out<P>,
     ) {
-        let exact = |owned: &Owned<P>| owned.fence == fence || planted("accept-any-release");
-        if self
-            .topics
-            .get(topic)
-            .is_some_and(|owned| owned.phase == Phase::AwaitingRelease && exact(owned))
-        {
-            self.subscribe(topic, position, out);
+        let Some(owned) = self.topics.get_mut(topic) else { return };
+        if owned.fence != fence && !planted("accept-any-release") {
+            return;
+        }
+        match owned.phase {
+            Phase::AwaitingRelease { .. } => self.subscribe(topic, position, out),
+            Phase::Passing { .. } => self.pass_on(topic, position, out),
+            _ => {}
+        }
+    }
+
+    fn pass_on(&mut self, topic: &str, position: Option<Position>, out: &mut Out<P>) {
+        let Some(owned) = self.topics.remove(topic) else { return };
+        if let Phase::Passing { to, fence, .. } = owned.phase {
+            out.send(to, Frame::Released { topic: topic.to_owned(), fence, position });
         }
     }
 
@@ -228,7 +262,7 @@ impl<P: Clone> Owner<P> {
         out: &mut Out<P>,
     ) {
         let Some(owned) = self.topics.get_mut(topic) else { return };
-        if matches!(owned.phase, Phase::Releasing { .. } | Phase::AwaitingRelease) {
+        if owned.is_waiting() || owned.is_leaving() {
             return;
         }
         let fresh = owned.stand(position, recovered, publications);
@@ -306,7 +340,7 @@ impl<P: Clone> Owner<P> {
         let Some(owned) = self.topics.get_mut(topic) else { return };
         match (&owned.phase, error) {
             (Phase::Releasing { .. }, _) => self.released_at_server(topic, out),
-            (Phase::AwaitingRelease, _) | (_, None) => {}
+            (Phase::AwaitingRelease { .. } | Phase::Passing { .. }, _) | (_, None) => {}
             (_, Some(error)) => {
                 owned.phase = if terminal { Phase::Failed(error) } else { Phase::Subscribing };
                 self.confirm(topic);
@@ -322,7 +356,7 @@ impl<P: Clone> Owner<P> {
             let Some(owned) = self.topics.get_mut(&topic) else { continue };
             match owned.phase {
                 Phase::Releasing { .. } => self.released_at_server(&topic, out),
-                Phase::AwaitingRelease | Phase::Failed(_) => {}
+                Phase::AwaitingRelease { .. } | Phase::Passing { .. } | Phase::Failed(_) => {}
                 Phase::Subscribing | Phase::Live => {
                     owned.phase =
                         if terminal { Phase::Failed(error.clone()) } else { Phase::Subscribing };
@@ -341,9 +375,7 @@ impl<P: Clone> Owner<P> {
     pub(crate) fn join(&mut self, node: NodeId, join: &JoinFrame, out: &mut Out<P>) {
         let topic = join.topic.clone();
         let refused = match self.topics.get_mut(&topic) {
-            Some(owned) if !matches!(owned.phase, Phase::Releasing { .. }) => {
-                !owned.enqueue(node, join, JOINS_MAX)
-            }
+            Some(owned) if !owned.is_leaving() => !owned.enqueue(node, join, JOINS_MAX),
             _ => true,
         };
         if refused {

@@ -12,8 +12,10 @@ use crate::table::RouteState;
 /// Where an owned topic stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The old owner still holds the server subscription.
-    AwaitingRelease,
+    /// `from` still holds the server subscription.
+    AwaitingRelease { from: NodeId },
+    /// Given away again while `from` still holds the server subscription: its release is passed on.
+    Passing { from: NodeId, to: NodeId, fence: RouteFence },
     /// The transport was asked.
     Subscribing,
     /// The server subscription stands.
@@ -55,7 +57,7 @@ impl<P: Clone> Owned<P> {
         Self {
             fence,
             shard,
-            phase: Phase::AwaitingRelease,
+            phase: Phase::Subscribing,
             ring: Ring::new(limits.ring_messages, limits.ring_bytes),
             history: false,
             joins: Vec::new(),
@@ -69,10 +71,22 @@ impl<P: Clone> Owned<P> {
 
     pub(super) fn route_state(&self) -> RouteState {
         match &self.phase {
-            Phase::AwaitingRelease | Phase::Subscribing => RouteState::Subscribing,
+            Phase::AwaitingRelease { .. } | Phase::Passing { .. } | Phase::Subscribing => {
+                RouteState::Subscribing
+            }
             Phase::Live | Phase::Releasing { .. } => RouteState::Subscribed,
             Phase::Failed(error) => RouteState::Failed(error.clone()),
         }
+    }
+
+    /// Nothing was asked of the server yet.
+    pub(super) const fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::AwaitingRelease { .. } | Phase::Passing { .. })
+    }
+
+    /// On its way to another owner.
+    pub(super) const fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Releasing { .. } | Phase::Passing { .. })
     }
 
     pub(super) fn position(&self) -> Option<Position> {

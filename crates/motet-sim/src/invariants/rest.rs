@@ -28,7 +28,7 @@ const SETTLE_BASE: u64 = 6 * SECOND;
 /// The longest delay between two attempts to connect.
 const BACKOFF_MAX: u64 = 30 * SECOND;
 /// How long an idle cluster is watched.
-const QUIET_WATCH: u64 = 10 * SECOND;
+const QUIET_WATCH: u64 = 30 * SECOND;
 /// Subscriptions that come and go.
 const CHURN_CYCLES: u64 = 300;
 /// Time of one of them.
