@@ -8,8 +8,20 @@ use motet_realtime::codec::{Encoding, Limits};
 
 fn corpus(target: &str) -> Vec<Bytes> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
-    let files = fs::read_dir(&folder).unwrap().map(|entry| fs::read(entry.unwrap().path()));
-    let corpus: Vec<_> = files.map(|bytes| Bytes::from(bytes.unwrap())).collect();
+    let files = fs::read_dir(&folder)
+        .expect("the corpus is readable and what was decoded is encoded again")
+        .map(|entry| {
+            fs::read(
+                entry.expect("the corpus is readable and what was decoded is encoded again").path(),
+            )
+        });
+    let corpus: Vec<_> = files
+        .map(|bytes| {
+            Bytes::from(
+                bytes.expect("the corpus is readable and what was decoded is encoded again"),
+            )
+        })
+        .collect();
     assert!(!corpus.is_empty(), "{} has seeds", folder.display());
     corpus
 }
@@ -19,9 +31,19 @@ fn replay_commands(encoding: Encoding, target: &str) {
         let Ok(commands) = encoding.commands(bytes, Limits::COMMANDS) else { continue };
         for command in commands.map_while(Result::ok) {
             let mut frame = Vec::new();
-            encoding.append_command(&mut frame, &command).unwrap();
-            let mut again = encoding.commands(frame.into(), Limits::REPLIES).unwrap();
-            assert_eq!(again.next().unwrap().unwrap(), command);
+            encoding
+                .append_command(&mut frame, &command)
+                .expect("the corpus is readable and what was decoded is encoded again");
+            let mut again = encoding
+                .commands(frame.into(), Limits::REPLIES)
+                .expect("the corpus is readable and what was decoded is encoded again");
+            assert_eq!(
+                again
+                    .next()
+                    .expect("the corpus is readable and what was decoded is encoded again")
+                    .expect("the corpus is readable and what was decoded is encoded again"),
+                command
+            );
         }
     }
 }
@@ -31,9 +53,19 @@ fn replay_replies(encoding: Encoding, target: &str) {
         let Ok(replies) = encoding.replies(bytes, Limits::REPLIES) else { continue };
         for reply in replies.map_while(Result::ok) {
             let mut frame = Vec::new();
-            encoding.append_reply(&mut frame, &reply).unwrap();
-            let mut again = encoding.replies(frame.into(), Limits::REPLIES).unwrap();
-            assert_eq!(again.next().unwrap().unwrap(), reply);
+            encoding
+                .append_reply(&mut frame, &reply)
+                .expect("the corpus is readable and what was decoded is encoded again");
+            let mut again = encoding
+                .replies(frame.into(), Limits::REPLIES)
+                .expect("the corpus is readable and what was decoded is encoded again");
+            assert_eq!(
+                again
+                    .next()
+                    .expect("the corpus is readable and what was decoded is encoded again")
+                    .expect("the corpus is readable and what was decoded is encoded again"),
+                reply
+            );
         }
     }
 }

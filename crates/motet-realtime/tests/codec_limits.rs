@@ -22,8 +22,8 @@ fn publication(payload: &str) -> Reply<Bytes> {
 
 fn json_of(reply: &Reply<Bytes>) -> String {
     let mut frame = Vec::new();
-    Encoding::Json.append_reply(&mut frame, reply).unwrap();
-    String::from_utf8(frame).unwrap()
+    Encoding::Json.append_reply(&mut frame, reply).expect("the payload is JSON");
+    String::from_utf8(frame).expect("the payload is JSON")
 }
 
 #[test]

@@ -275,17 +275,25 @@ fn reply(payload: &Payloads) -> BoxedStrategy<Reply<Bytes>> {
 fn commands_again(encoding: Encoding, commands: &[Command<Bytes>]) -> Vec<Command<Bytes>> {
     let mut frame = Vec::new();
     for command in commands {
-        encoding.append_command(&mut frame, command).unwrap();
+        encoding.append_command(&mut frame, command).expect("what was encoded is decoded");
     }
-    encoding.commands(frame.into(), Limits::REPLIES).unwrap().collect::<Result<_, _>>().unwrap()
+    encoding
+        .commands(frame.into(), Limits::REPLIES)
+        .expect("what was encoded is decoded")
+        .collect::<Result<_, _>>()
+        .expect("what was encoded is decoded")
 }
 
 fn replies_again(encoding: Encoding, replies: &[Reply<Bytes>]) -> Vec<Reply<Bytes>> {
     let mut frame = Vec::new();
     for reply in replies {
-        encoding.append_reply(&mut frame, reply).unwrap();
+        encoding.append_reply(&mut frame, reply).expect("what was encoded is decoded");
     }
-    encoding.replies(frame.into(), Limits::REPLIES).unwrap().collect::<Result<_, _>>().unwrap()
+    encoding
+        .replies(frame.into(), Limits::REPLIES)
+        .expect("what was encoded is decoded")
+        .collect::<Result<_, _>>()
+        .expect("what was encoded is decoded")
 }
 
 proptest! {

@@ -28,10 +28,19 @@ fn rows(table: &'static str) -> Vec<Row> {
         .lines()
         .map(|line| {
             let mut columns = line.split('\t');
-            let (name, json) = (columns.next().unwrap(), columns.next().unwrap());
-            let hex = columns.next().unwrap().as_bytes().chunks(2);
+            let (name, json) = (
+                columns.next().expect("the table is well formed"),
+                columns.next().expect("the table is well formed"),
+            );
+            let hex = columns.next().expect("the table is well formed").as_bytes().chunks(2);
             let protobuf = hex
-                .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+                .map(|pair| {
+                    u8::from_str_radix(
+                        std::str::from_utf8(pair).expect("the table is well formed"),
+                        16,
+                    )
+                    .expect("the table is well formed")
+                })
                 .collect();
             Row { name, json, protobuf }
         })
@@ -266,8 +275,9 @@ fn push_of(name: &str) -> Push<Bytes> {
 }
 
 fn same_json(encoded: &[u8], expected: &str) -> bool {
-    let parsed: serde_json::Value = serde_json::from_slice(encoded).unwrap();
-    parsed == serde_json::from_str::<serde_json::Value>(expected).unwrap()
+    let parsed: serde_json::Value =
+        serde_json::from_slice(encoded).expect("the table is well formed");
+    parsed == serde_json::from_str::<serde_json::Value>(expected).expect("the table is well formed")
         && encoded.len() == expected.len()
 }
 
@@ -286,7 +296,7 @@ fn commands_match_the_table_in_both_encodings_and_directions() {
         {
             let decoded: Result<Vec<_>, _> =
                 encoding.commands(frame, Limits::COMMANDS).unwrap().collect();
-            assert_eq!(decoded.unwrap(), [typed.clone()], "{} {encoding:?}", row.name);
+            assert_eq!(decoded.unwrap(), std::slice::from_ref(&typed), "{} {encoding:?}", row.name);
         }
     }
 }
@@ -306,7 +316,7 @@ fn replies_match_the_table_in_both_encodings_and_directions() {
         {
             let decoded: Result<Vec<_>, _> =
                 encoding.replies(frame, Limits::REPLIES).unwrap().collect();
-            assert_eq!(decoded.unwrap(), [typed.clone()], "{} {encoding:?}", row.name);
+            assert_eq!(decoded.unwrap(), std::slice::from_ref(&typed), "{} {encoding:?}", row.name);
         }
     }
 }

@@ -1,5 +1,5 @@
-use motet_protocol::ErrorCode;
 use motet_protocol::transport::PublishRequest;
+use motet_protocol::{CallId, ErrorCode};
 
 use super::*;
 
@@ -94,22 +94,41 @@ fn a_subscribe_without_an_answer_makes_the_client_reconnect() {
     assert_eq!(rig.names(), ["connect", "subscribe news"]);
 }
 
-#[test]
-fn a_publish_without_an_answer_has_an_unknown_outcome() {
-    let mut rig = Rig::connected();
-    let call = motet_protocol::CallId::from_bits(7);
-    rig.op(TransportOp::Publish(PublishRequest {
-        call,
+fn publish() -> TransportOp<u64> {
+    TransportOp::Publish(PublishRequest {
+        call: CallId::from_bits(7),
         topic: "news".into(),
         payload: 1,
         idempotency_key: None,
         message_id: None,
         timestamp_ms: None,
-    }));
-    rig.wait(seconds(5));
+    })
+}
+
+fn outcome_unknown() -> Event {
     let result = Err(ErrorCode::OutcomeUnknown.into());
-    assert_eq!(rig.events, [TransportEvent::Published { call, result }]);
+    TransportEvent::Published { call: CallId::from_bits(7), result }
+}
+
+#[test]
+fn a_publish_without_an_answer_on_a_link_that_talks_has_an_unknown_outcome() {
+    let mut rig = Rig::connected();
+    rig.op(publish());
+    rig.wait(seconds(4));
+    rig.say(Reply::ping());
+    rig.wait(seconds(60));
+    assert_eq!(rig.events, [outcome_unknown()]);
     assert!(rig.sockets.is_empty());
+}
+
+#[test]
+fn a_link_without_a_word_for_as_long_as_an_answer_may_take_is_dead() {
+    let mut rig = pinged(true);
+    rig.op(publish());
+    rig.wait(seconds(5));
+    assert_eq!(rig.events[0], outcome_unknown());
+    assert_eq!(disconnected(&rig.events[1]), Some((0, false)));
+    assert_eq!(rig.sockets, [Socket::Close(1)]);
 }
 
 #[test]

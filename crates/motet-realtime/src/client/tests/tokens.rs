@@ -146,7 +146,9 @@ fn a_refresh_without_a_token_or_an_answer_is_tried_again_between_5_and_10_second
     rig.wait(seconds(5));
     assert_eq!(rig.take_events(), [WANTED]);
     rig.token(None, Some("t2"));
-    rig.wait(seconds(9));
+    rig.wait(seconds(4));
+    rig.say(Reply::ping());
+    rig.wait(seconds(5));
     assert!(rig.events.is_empty(), "5 seconds for the server, at least 5 more of patience");
     rig.wait(seconds(6));
     assert_eq!(rig.take_events(), [WANTED]);
