@@ -15,7 +15,7 @@ const PUBLISHER: Token = Token(usize::MAX - 1);
 const READ_BYTES: usize = 128 << 10;
 const EVENTS: usize = 1_024;
 /// How long what is under way may take to arrive once nothing is published any more.
-const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+const DRAIN_LIMIT: Duration = Duration::from_secs(60);
 
 struct Subscriber {
     stream: TcpStream,

@@ -56,22 +56,37 @@ pub(crate) fn fanout(binary: &Path, scale: &Scale) -> Result<Vec<Figure>> {
     for round in 1..=scale.rounds {
         println!("Fan-out, round {round} of {}", scale.rounds);
         for contestant in &contestants {
-            let mut note = |figure, value| {
-                let systems = rounds.entry(figure).or_default();
-                systems.entry(contestant.name.clone()).or_default().push(value);
-            };
-            let (per_second, cpu_us) = deep(contestant, scale)?;
-            note(DEEP, per_second);
-            note(DEEP_CPU, cpu_us);
-            let (per_second, cpu_us) = shallow(contestant, scale)?;
-            note(SHALLOW, per_second);
-            note(SHALLOW_CPU, cpu_us);
-            let (p50_ms, p99_ms) = paced(contestant, scale)?;
-            note(P50, p50_ms);
-            note(P99, p99_ms);
+            match round_of(contestant, scale) {
+                Ok(values) => {
+                    for (figure, value) in values {
+                        let systems = rounds.entry(figure).or_default();
+                        systems.entry(contestant.name.clone()).or_default().push(value);
+                    }
+                }
+                // A peer that fails is no reason not to measure ours.
+                Err(error) if contestant.name != OURS => {
+                    println!("{}: this round does not count: {error:#}", contestant.name);
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(figures(&rounds, &peers.iter().map(|peer| peer.name.clone()).collect::<Vec<_>>()))
+}
+
+/// One system's share of a round.
+fn round_of(contestant: &Contestant, scale: &Scale) -> Result<[(&'static str, f64); 6]> {
+    let (deep_per_second, deep_cpu_us) = deep(contestant, scale)?;
+    let (shallow_per_second, shallow_cpu_us) = shallow(contestant, scale)?;
+    let (p50_ms, p99_ms) = paced(contestant, scale)?;
+    Ok([
+        (DEEP, deep_per_second),
+        (DEEP_CPU, deep_cpu_us),
+        (SHALLOW, shallow_per_second),
+        (SHALLOW_CPU, shallow_cpu_us),
+        (P50, p50_ms),
+        (P99, p99_ms),
+    ])
 }
 
 const DEEP: &str = "deliveries/s, 1 to 1,000 subscribers, 128 bytes, 2,000 in flight";
@@ -96,13 +111,14 @@ fn figures(rounds: &Rounds, peers: &[String]) -> Vec<Figure> {
         let Some(systems) = rounds.get(name) else { continue };
         let Some(ours) = systems.get(OURS) else { continue };
         let figure = judge(Figure::new(name, median(ours), unit).of_runs(ours));
-        if peers.is_empty() {
-            figures.push(figure.clone());
-        }
-        for peer in peers {
-            if let Some(theirs) = systems.get(peer) {
-                figures.push(figure.clone().beside(peer, median(theirs)));
-            }
+        let beside: Vec<_> = peers
+            .iter()
+            .filter_map(|peer| Some(figure.clone().beside(peer, median(systems.get(peer)?))))
+            .collect();
+        if beside.is_empty() {
+            figures.push(figure);
+        } else {
+            figures.extend(beside);
         }
     }
     figures
