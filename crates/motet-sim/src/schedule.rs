@@ -12,6 +12,9 @@ pub(crate) const STEPS_MIN: usize = 200;
 /// Faults of a run, at least.
 pub(crate) const FAULTS_MIN: usize = 3;
 
+/// No schedule has other steps after this time.
+const FAULTS_END: u64 = 23 * SECOND;
+
 /// Whom a fault strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
@@ -72,6 +75,9 @@ pub(crate) fn draw(setup: &Setup, rng: &mut Rng) -> Vec<Step> {
     }
     let calm = setup.crowd || rng.below(4) == 0;
     let faults = if calm { FAULTS_MIN } else { FAULTS_MIN + rng.below(8) as usize };
+    if calm && rng.below(2) == 0 {
+        draw_long_freeze(setup, &mut steps, rng);
+    }
     for _ in 0..faults {
         draw_fault(setup, span, &mut steps, rng);
     }
@@ -102,6 +108,21 @@ fn burst(rng: &mut Rng) -> u32 {
         0 => 12,
         1..4 => 3,
         _ => 1,
+    }
+}
+
+/// A tab that stops so long that it must be replaced, late enough for nothing else to happen.
+fn draw_long_freeze(setup: &Setup, steps: &mut Vec<Step>, rng: &mut Rng) {
+    let topic = rng.below(setup.topics.len() as u64) as usize;
+    let aim = if rng.below(2) == 0 { Aim::Owner(topic) } else { Aim::Coordinator };
+    let fault = Fault::Freeze;
+    let duration = 13 * SECOND + rng.below(6 * SECOND);
+    let at = FAULTS_END + rng.below(SECOND);
+    steps.push(Step { at, action: Action::Fault { fault, aim, duration, stage: None } });
+    // Somebody goes on publishing, so that the run lasts as long.
+    for _ in 0..10 {
+        let at = at + rng.below(duration);
+        steps.push(Step { at, action: Action::ServerPublish(topic, 1) });
     }
 }
 

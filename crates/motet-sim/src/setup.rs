@@ -58,6 +58,8 @@ pub(crate) struct Setup {
     pub(crate) crowd: bool,
 }
 
+/// The longest that a message between contexts takes in most runs, microseconds.
+pub(crate) const USUAL_SLOWEST: u64 = 30_000;
 /// Tabs of a crowd.
 const CROWD: usize = 20;
 
@@ -80,7 +82,7 @@ impl Setup {
             network_delay: if rng.below(4) == 0 { 20_000 } else { 400 },
             newer_per_mille: if rng.below(3) == 0 { 200 } else { 0 },
             cache_rule: if rng.below(3) == 0 { CacheRule::Drop } else { CacheRule::Evict },
-            slowest: if rng.below(4) == 0 { 120_000 } else { 30_000 },
+            slowest: if rng.below(4) == 0 { 4 * USUAL_SLOWEST } else { USUAL_SLOWEST },
             max_active_nodes: if rng.below(5) == 0 { 1 + rng.below(2) as u32 } else { 3 },
             crowd,
         }

@@ -206,6 +206,7 @@ impl World {
             }
             NodeOutput::Inbox { to, packet } => {
                 self.checks.node_posts(host.id, &packet, self.now);
+                self.judge_release(host, &packet);
                 self.note(|| format!("node {} to {to} {:?}", host.id, packet.frames));
                 let post = Post::of(&packet, self.newer());
                 // Its own inbox object does not hear it, whichever object it posts with.
@@ -219,6 +220,7 @@ impl World {
                 self.post_channel(id, None, host.senders[1], Channel::Data(shard), &post);
             }
             NodeOutput::Port { client, packet } => {
+                self.checks.tells_page(host.id, &packet, self.now);
                 let ports = &self.ports;
                 let port =
                     host.ports.iter().rev().find(|port| ports[**port].client == Some(client));

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use motet_cluster::frame::Frame;
-use motet_cluster::node::NodePacket;
+use motet_cluster::frame::{Frame, ToPage};
+use motet_cluster::node::{NodePacket, ToPagePacket};
 use motet_protocol::{Fence, NodeId};
 
 use super::Verdict;
@@ -17,6 +17,8 @@ pub(crate) struct Coordinators {
     heard: HashMap<NodeId, Fence>,
     /// The last fence under which a node acted itself.
     own: HashMap<NodeId, Fence>,
+    /// The highest fence that a node has told a page to follow.
+    told: HashMap<NodeId, Fence>,
     /// Who acted last, under which fence, and when.
     pub(crate) last: Option<(NodeId, Fence, u64)>,
     /// When a coordinator last acted under another fence than before.
@@ -66,6 +68,20 @@ impl Coordinators {
         Ok(())
     }
 
+    /// A node that follows somebody never goes back to an older coordinator.
+    pub(crate) fn tells(&mut self, node: NodeId, packet: &ToPagePacket<u64>) -> Verdict {
+        for frame in &packet.frames {
+            let ToPage::Coordinator { node: Some(followed), fence } = frame else { continue };
+            let told = self.told.entry(node).or_insert(*fence);
+            if *told > *fence {
+                let text = format!("{node} follows {followed} under {fence:?} after {told:?}");
+                return Err(("one-coordinator", text));
+            }
+            *told = *fence;
+        }
+        Ok(())
+    }
+
     pub(crate) fn hears(&mut self, node: NodeId, packet: &NodePacket<u64>) {
         for fence in packet.frames.iter().filter_map(authority) {
             let heard = self.heard.entry(node).or_insert(fence);
@@ -76,6 +92,7 @@ impl Coordinators {
     pub(crate) fn node_ended(&mut self, node: NodeId) {
         self.heard.remove(&node);
         self.own.remove(&node);
+        self.told.remove(&node);
         self.beats.remove(&node);
     }
 }

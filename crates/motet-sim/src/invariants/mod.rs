@@ -10,7 +10,7 @@ mod rest;
 
 use motet_cluster::client::{Delivery, Gap, SubscriptionState};
 use motet_cluster::frame::Frame;
-use motet_cluster::node::NodePacket;
+use motet_cluster::node::{NodePacket, ToPagePacket};
 use motet_protocol::{Error, NodeId};
 
 use crate::setup::Setup;
@@ -131,6 +131,12 @@ impl Checks {
         let verdict = self.coordinators.posts(node, packet, at);
         self.note(at, verdict);
         let verdict = self.owners.posts(node, packet);
+        self.note(at, verdict);
+    }
+
+    /// A node tells a page whom it follows.
+    pub(crate) fn tells_page(&mut self, node: NodeId, packet: &ToPagePacket<u64>, at: u64) {
+        let verdict = self.coordinators.tells(node, packet);
         self.note(at, verdict);
     }
 

@@ -1,12 +1,16 @@
 //! Checks that need the whole world: after every step, and once all faults have ended.
 
 use motet_cluster::client::Client;
+use motet_cluster::frame::Frame;
 use motet_cluster::name::LockName;
+use motet_cluster::node::NodePacket;
 use motet_protocol::NodeId;
 
 use super::delivery::StreamKey;
+use crate::driver::host::Host;
 use crate::media::lock::Agent;
-use crate::setup::HostMode;
+use crate::server::Link;
+use crate::setup::{HostMode, USUAL_SLOWEST};
 use crate::world::context::{AppCall, ContextId, Task};
 use crate::world::tab::TabState;
 use crate::world::{MS, SECOND, World};
@@ -19,10 +23,10 @@ const IMPAIRED_GRACE: u64 = 5 * SECOND;
 const CHANGE_GRACE: u64 = 2 * SECOND;
 /// Tasks that wait for a context that runs.
 const QUEUE_MAX: usize = 10_000;
-/// Longest delay of a message in runs whose media are as fast as usual.
-const USUAL_SLOWEST: u64 = 30 * MS;
 /// A frozen coordinator is found, then a frozen owner, then two seconds.
 const ORPHAN_BOUND: u64 = 10 * SECOND;
+/// A frozen owner is found by a coordinator that is well, then two seconds.
+const GOVERNED_ORPHAN_BOUND: u64 = 6 * SECOND;
 /// Detection bound and two seconds.
 const SETTLE_BASE: u64 = 6 * SECOND;
 /// The longest delay between two attempts to connect.
@@ -108,14 +112,29 @@ impl World {
             context.acting(self.now) && context.impaired_until == 0 && context.timer_grid == 0;
         let calm = self.checks.locks_vanished.is_none() && self.setup.slowest <= USUAL_SLOWEST;
         let ready = context.host.as_ref().is_some_and(|host| !host.ports.is_empty());
-        if well && calm && ready && self.network_was_well() {
+        let holds = self.holders(topic).any(|link| {
+            link.context == id
+                && link.client_open
+                && link.carries
+                && self.node_of(id, link.agent) == Some(from)
+        });
+        if well && calm && ready && holds {
             let text = format!("topic {topic} moves from {from}, which is well, to {to}");
             self.checks.fail("one-owner", self.now, &text);
         }
     }
 
-    fn network_was_well(&self) -> bool {
-        self.server.up && self.online && !self.checks.backoff
+    /// A node that says Released holds the topic no more.
+    pub(crate) fn judge_release(&mut self, host: &Host, packet: &NodePacket<u64>) {
+        for frame in &packet.frames {
+            let Frame::Released { topic, .. } = frame else { continue };
+            let Some(topic) = self.topic_index(topic) else { continue };
+            let holds = |link: &Link| link.agent == host.agent && link.client_open && link.carries;
+            if self.holders(topic).any(holds) {
+                let text = format!("{} releases topic {topic} and is still subscribed", host.id);
+                self.checks.fail("one-owner", self.now, &text);
+            }
+        }
     }
 
     /// In time somebody owns what an application listens on.
@@ -140,7 +159,13 @@ impl World {
         }
         let since = *self.checks.orphaned_since[topic].get_or_insert(self.now);
         let backoff = if self.checks.backoff { BACKOFF_MAX } else { 0 };
-        if self.now > since.max(self.checks.last_disturbance) + ORPHAN_BOUND + backoff {
+        let coordinator = self.locks.coordinator().and_then(|agent| self.locks.context_of(agent));
+        let governed = coordinator.is_some_and(|id| {
+            let context = &self.contexts[id];
+            context.acting(self.now) && context.impaired_until == 0
+        });
+        let bound = if governed { GOVERNED_ORPHAN_BOUND } else { ORPHAN_BOUND };
+        if self.now > since.max(self.checks.last_disturbance) + bound + backoff {
             let name = self.setup.topics[topic].name.clone();
             let text = format!("{name} is listened on and has had no owner since {since} us");
             self.checks.fail("no-orphan", self.now, &text);

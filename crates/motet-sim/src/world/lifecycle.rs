@@ -5,8 +5,8 @@ use super::event::{Event, Later};
 use super::tab::TabState;
 use super::{MS, World};
 
-/// A node that slept longer than this knows that it did.
-const STALL: u64 = 1_500 * MS;
+/// A node that slept longer than this knows it: its next timer is at most a beat away.
+const STALL: u64 = 4_000 * MS;
 /// After this long a context that was suspended is expected to know what it missed.
 const RECOVERY: u64 = 1_500 * MS;
 

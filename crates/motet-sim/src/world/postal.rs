@@ -9,13 +9,15 @@ use crate::media::channel::{Channel, ListenerId};
 use crate::media::lock::{Agent, News};
 use crate::media::port::PortId;
 use crate::media::wire::Post;
+use crate::setup::USUAL_SLOWEST;
 
 impl World {
     /// Mostly short, at times long.
     fn delay(&mut self, least: u64, spread: u64) -> u64 {
+        let slow = if self.setup.slowest > USUAL_SLOWEST { 6 } else { 1 };
         match self.rng.below(200) {
-            0 => least + self.rng.below(self.setup.slowest),
-            1..10 => least + self.rng.below(5 * MS),
+            draw if draw < slow => least + self.rng.below(self.setup.slowest),
+            1..15 => least + self.rng.below(5 * MS),
             _ => least + self.rng.below(spread),
         }
     }
