@@ -241,6 +241,7 @@ impl Driver {
         }
     }
 
+    // Posts cannot fail for their payloads: all came from other contexts or from the codec.
     fn carry_out(&self, output: NodeOutput<JsValue>) {
         match output {
             NodeOutput::Announce(packet) => {
@@ -255,9 +256,10 @@ impl Driver {
                 drop(channel.and_then(|channel| channel.post(&post::to_message(&packet))));
             }
             NodeOutput::Data { shard, packet } => self.post_data(shard, &packet),
-            NodeOutput::Port { client, packet } => drop(self.ports.post(client, &packet)),
-            NodeOutput::Lock(op) => self.locks.operate(op),
+            NodeOutput::Port { client, packet } => self.ports.post(client, &packet),
+            NodeOutput::Lock(op) => self.locks.operate(&op),
             NodeOutput::Transport(op) => self.hear(Heard::Transport(Input::Op(op))),
+            // For simulators and tests; in a browser the page's snapshot shows the same.
             NodeOutput::Event(_) => {}
         }
     }

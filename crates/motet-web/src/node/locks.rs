@@ -38,8 +38,8 @@ impl Locks {
         Self { cluster, requests: RefCell::default(), hear: Rc::new(hear) }
     }
 
-    pub(super) fn operate(&self, op: LockOp) {
-        match op {
+    pub(super) fn operate(&self, op: &LockOp) {
+        match *op {
             LockOp::Request { request, name, mode } => {
                 let hear = self.hear.clone();
                 let lock = LockRequest::new(&self.cluster.lock(name), mode, move |news| {

@@ -16,6 +16,12 @@ use web_sys::MessagePort;
 use self::driver::Driver;
 pub use self::options::NodeOptions;
 
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = console, js_name = error)]
+    fn console_error(text: &str);
+}
+
 /// A running node, as its host sees it.
 #[wasm_bindgen(js_name = ClusterNode)]
 pub struct ClusterNode(Rc<Driver>);
@@ -29,6 +35,8 @@ impl ClusterNode {
     /// What the browser threw when its channels could not be opened.
     #[wasm_bindgen(constructor)]
     pub fn new(options: &NodeOptions) -> Result<Self, JsValue> {
+        // The trap that follows a panic says nothing of its cause.
+        std::panic::set_hook(Box::new(|panic| console_error(&panic.to_string())));
         Driver::start(options).map(Self)
     }
 

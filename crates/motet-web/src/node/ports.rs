@@ -1,6 +1,7 @@
 //! The pages of a node, each behind its port.
 
 use core::cell::RefCell;
+
 use motet_cluster::frame::ToNode;
 use motet_cluster::node::{ToNodePacket, ToPagePacket};
 use motet_protocol::{ClientId, SortedMap};
@@ -16,14 +17,14 @@ const NAMELESS_MAX: usize = 64;
 /// An open port; closed when dropped.
 pub(super) struct Port {
     port: MessagePort,
-    listener: Callback,
+    _listener: Callback,
 }
 
 impl Port {
     pub(super) fn listen(port: MessagePort, listener: Callback) -> Self {
         port.set_onmessage(Some(listener.as_ref().unchecked_ref()));
         port.set_onmessageerror(Some(listener.as_ref().unchecked_ref()));
-        Self { port, listener }
+        Self { port, _listener: listener }
     }
 }
 
@@ -32,7 +33,6 @@ impl Drop for Port {
         self.port.set_onmessage(None);
         self.port.set_onmessageerror(None);
         self.port.close();
-        let _ = &self.listener;
     }
 }
 
@@ -69,11 +69,11 @@ impl Ports {
         Some(*client)
     }
 
-    /// Posts to a page; `false` when the browser refuses.
-    pub(super) fn post(&self, client: ClientId, packet: &ToPagePacket<JsValue>) -> bool {
-        let named = self.named.borrow();
-        let Some(port) = named.get(&client) else { return true };
-        port.port.post_message(&post::to_message(packet)).is_ok()
+    /// Posts to a page; one that has gone meanwhile hears nothing.
+    pub(super) fn post(&self, client: ClientId, packet: &ToPagePacket<JsValue>) {
+        if let Some(port) = self.named.borrow().get(&client) {
+            drop(port.port.post_message(&post::to_message(packet)));
+        }
     }
 
     pub(super) fn close_all(&self) {

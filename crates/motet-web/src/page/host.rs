@@ -33,7 +33,7 @@ impl Driver {
     /// node takes a lock that is free for a page that is gone.
     pub(super) fn node_ready(&self, start: u32, port: MessagePort, stop: Function, shared: bool) {
         let listener =
-            self.listener(move |driver, message: JsValue| driver.from_node(start, &message));
+            self.listener(move |driver, message: JsValue| driver.node_message(start, &message));
         *self.node.borrow_mut() = Some(NodeLink::new(start, port, stop, listener));
         let identity = self.core.borrow().as_ref().map(Client::identity);
         match identity {
@@ -64,7 +64,7 @@ impl Driver {
         self.page_lock.take();
     }
 
-    fn from_node(&self, start: u32, message: &JsValue) {
+    fn node_message(&self, start: u32, message: &JsValue) {
         let Ok((packet, skipped)) = post::from_message(message) else {
             return self.count_bad_frames(1);
         };
