@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { MotetError } from "./error.js";
 import type { BusError } from "./listeners.js";
 import type { Handler } from "./message.js";
