@@ -137,7 +137,7 @@ fn the_first_request_of_a_command_counts() {
 
 #[test]
 fn a_payload_keeps_every_byte_but_raw_line_breaks() {
-    let payload = r#"{"b" : 1.0e+2,"a":"x\ny/\/é","b":00}"#.replace("00", "0");
+    let payload = r#"{"b" : 1.0e+2,"a":"x\ny/\/@","b":0}"#.replace('@', "\u{e9}");
     let expected = format!(r#"{{"push":{{"channel":"c","pub":{{"data":{payload}}}}}}}"#);
     assert_eq!(json_of(&publication(&payload)), expected);
     assert_eq!(replies(Encoding::Json, expected.as_bytes()).unwrap(), [publication(&payload)]);
