@@ -161,7 +161,7 @@ impl World {
         let Some(mut page) = self.contexts[id].page.take() else { return };
         let wanted = page.start == Some(start);
         if wanted {
-            self.let_node_go(&mut page);
+            self.stop_node(&mut page);
         }
         self.contexts[id].page = Some(page);
         if wanted {
@@ -170,20 +170,21 @@ impl World {
         }
     }
 
-    pub(crate) fn page_lock(&mut self, id: ContextId, event: LockEvent) {
+    pub(crate) fn page_lock(&mut self, id: ContextId, event: &LockEvent) {
         let (LockEvent::Granted { request }
         | LockEvent::Refused { request }
         | LockEvent::Lost { request }) = event
         else {
             return;
         };
+        let request = *request;
         let Some(mut page) = self.contexts[id].page.take() else { return };
         let lock = page.locks.iter().find(|(held, _)| *held == request).map(|(_, lock)| *lock);
         let mut gone = None;
         let mut ready = false;
-        match (lock, &event) {
+        match (lock, event) {
             (Some(PageLock::Tab(tab)), LockEvent::Granted { .. }) if page.client.is_none() => {
-                let config = self.client_config(&page, id, tab);
+                let config = self.client_config(id, tab);
                 let rng = self.rng.fork();
                 page.client = Some(Client::new(self.local_now(id), config, rng));
                 ready = true;
@@ -239,7 +240,7 @@ impl World {
         self.contexts[id].page = Some(page);
     }
 
-    fn client_config(&self, page: &Page, id: ContextId, tab: TabId) -> ClientConfig {
+    fn client_config(&self, id: ContextId, tab: TabId) -> ClientConfig {
         let mut config = ClientConfig::new(tab);
         config.visible = self.tabs[self.contexts[id].tab].visible;
         config

@@ -1,6 +1,7 @@
 //! Every publication that the server has accepted, in its order: what judges compare with.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use motet_protocol::{Offset, Position};
 
@@ -49,10 +50,11 @@ impl Log {
         {
             log.epochs.push((position.epoch.as_str().to_owned(), index));
         }
-        if self.index_of.contains_key(&entry.payload) {
-            self.again.entry(entry.payload).or_default().push(index);
-        } else {
-            self.index_of.insert(entry.payload, (topic, index));
+        match self.index_of.entry(entry.payload) {
+            Entry::Occupied(_) => self.again.entry(entry.payload).or_default().push(index),
+            Entry::Vacant(place) => {
+                place.insert((topic, index));
+            }
         }
         log.entries.push(entry);
     }

@@ -83,13 +83,13 @@ impl LockManager {
         self.agents[agent]
     }
 
-    pub(crate) fn handle(&mut self, agent: Agent, op: LockOp) -> Vec<News> {
+    pub(crate) fn handle(&mut self, agent: Agent, op: &LockOp) -> Vec<News> {
         let mut news = Vec::new();
         // A request that was on its way when its context died comes to nothing.
         if self.agents[agent].is_none() {
             return news;
         }
-        match op {
+        match *op {
             LockOp::Request { request, name, mode } => {
                 self.request(
                     Claim { agent, request, shared: mode == LockMode::Shared },
@@ -213,21 +213,21 @@ mod tests {
     #[test]
     fn grants_are_first_in_first_out_and_shared_waiters_do_not_overtake() {
         let mut manager = manager();
-        assert_eq!(granted(&manager.handle(0, request(1, LockMode::Shared))), [0]);
-        assert!(manager.handle(1, request(1, LockMode::Exclusive)).is_empty());
-        assert!(manager.handle(2, request(1, LockMode::Shared)).is_empty());
+        assert_eq!(granted(&manager.handle(0, &request(1, LockMode::Shared))), [0]);
+        assert!(manager.handle(1, &request(1, LockMode::Exclusive)).is_empty());
+        assert!(manager.handle(2, &request(1, LockMode::Shared)).is_empty());
         assert_eq!(granted(&manager.agent_gone(0)), [1]);
-        assert_eq!(granted(&manager.handle(1, LockOp::Release { request: 1 })), [2]);
+        assert_eq!(granted(&manager.handle(1, &LockOp::Release { request: 1 })), [2]);
     }
 
     #[test]
     fn an_aborted_waiter_is_passed_over_and_an_unavailable_lock_is_refused() {
         let mut manager = manager();
-        manager.handle(0, request(1, LockMode::Exclusive));
-        manager.handle(1, request(7, LockMode::Exclusive));
-        manager.handle(2, request(1, LockMode::Exclusive));
-        manager.handle(1, LockOp::Release { request: 7 });
-        let refused = manager.handle(3, request(1, LockMode::ExclusiveIfAvailable));
+        manager.handle(0, &request(1, LockMode::Exclusive));
+        manager.handle(1, &request(7, LockMode::Exclusive));
+        manager.handle(2, &request(1, LockMode::Exclusive));
+        manager.handle(1, &LockOp::Release { request: 7 });
+        let refused = manager.handle(3, &request(1, LockMode::ExclusiveIfAvailable));
         assert!(matches!(refused[0].event, LockEvent::Refused { request: 1 }));
         assert_eq!(granted(&manager.agent_gone(0)), [2]);
     }
@@ -235,9 +235,9 @@ mod tests {
     #[test]
     fn stealing_takes_the_lock_at_once_and_the_queue_stays() {
         let mut manager = manager();
-        manager.handle(0, request(1, LockMode::Exclusive));
-        manager.handle(1, request(1, LockMode::Exclusive));
-        let news = manager.handle(2, request(5, LockMode::Steal));
+        manager.handle(0, &request(1, LockMode::Exclusive));
+        manager.handle(1, &request(1, LockMode::Exclusive));
+        let news = manager.handle(2, &request(5, LockMode::Steal));
         assert!(matches!(news[0], News { agent: 0, event: LockEvent::Lost { request: 1 } }));
         assert_eq!(granted(&news), [2]);
         assert_eq!(granted(&manager.agent_gone(2)), [1]);

@@ -41,7 +41,7 @@ pub(crate) enum Event {
 }
 
 /// The delayed half of a fault or of a browser's action.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Later {
     /// A frozen tab goes on.
     Thaw(usize),

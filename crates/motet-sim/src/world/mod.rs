@@ -140,7 +140,7 @@ impl World {
                 }
             }
             Event::Lock(agent, op) => {
-                let news = self.locks.handle(agent, op);
+                let news = self.locks.handle(agent, &op);
                 self.tell(news);
             }
             Event::AgentGone(agent) => {

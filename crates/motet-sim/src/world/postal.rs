@@ -107,7 +107,7 @@ impl World {
 
     pub(crate) fn lock_task(&mut self, id: ContextId, agent: Agent, event: LockEvent) {
         if self.contexts[id].page.as_ref().is_some_and(|page| page.agent == agent) {
-            self.page_lock(id, event);
+            self.page_lock(id, &event);
         } else if self.contexts[id].host.as_ref().is_some_and(|host| host.agent == agent) {
             self.host_lock(id, event);
         }
