@@ -112,6 +112,8 @@ impl<P: Clone> Node<P> {
     }
 
     fn attach(&mut self, client: ClientId, tab: TabId, visible: bool, build: &str) {
+        // A page that comes again has forgotten what it wanted before.
+        self.page_gone(client);
         if self.pages.pages.is_empty() {
             self.tab = tab;
         }

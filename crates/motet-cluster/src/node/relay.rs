@@ -36,7 +36,8 @@ pub(super) struct Relay {
     relayed: SortedMap<CallId, Relayed>,
     /// Through this node's own connection.
     sending: SortedMap<CallId, Sending>,
-    tokens: SortedMap<Option<String>, Instant>,
+    /// Tokens asked for: of which page, and until when.
+    tokens: SortedMap<Option<String>, (ClientId, Instant)>,
 }
 
 impl Relay {
@@ -48,7 +49,7 @@ impl Relay {
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let relayed = self.relayed.values().map(|call| call.until);
         let sending = self.sending.values().map(|call| call.until);
-        relayed.chain(sending).chain(self.tokens.values().copied()).min()
+        relayed.chain(sending).chain(self.tokens.values().map(|(_, until)| *until)).min()
     }
 }
 
@@ -168,12 +169,18 @@ impl<P: Clone> Node<P> {
 
     pub(super) fn relay_page_gone(&mut self, client: ClientId) {
         self.relay.relayed.retain(|_, relayed| relayed.client != client);
+        let asked = self.relay.tokens.iter().filter(|(_, (page, _))| *page == client);
+        let asked: Vec<_> = asked.map(|(topic, _)| topic.clone()).collect();
+        for topic in asked {
+            self.relay.tokens.remove(&topic);
+            self.token_wanted(topic);
+        }
     }
 
     pub(super) fn relay_tick(&mut self, now: Instant) {
         self.relay.relayed.retain(|_, call| call.until > now);
         self.relay.sending.retain(|_, call| call.until > now);
-        let late = self.relay.tokens.iter().filter(|(_, until)| **until <= now);
+        let late = self.relay.tokens.iter().filter(|(_, (_, until))| *until <= now);
         let late: Vec<_> = late.map(|(topic, _)| topic.clone()).collect();
         for topic in late {
             self.token_given(topic, None);
@@ -188,7 +195,7 @@ impl<P: Clone> Node<P> {
         match self.pages.best() {
             Some(client) => {
                 let until = self.clock.now() + TOKEN_WAIT;
-                self.relay.tokens.insert(topic.clone(), until);
+                self.relay.tokens.insert(topic.clone(), (client, until));
                 self.out.page(client, ToPage::TokenWanted { topic });
             }
             None => self.out.transport(TransportOp::Token { topic, token: None }),
