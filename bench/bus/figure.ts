@@ -31,6 +31,7 @@ export const REFERENCE = "reference library, re-created";
 
 export function figure(name: string, value: number, unit: string, judgement: Judgement = {}): Figure {
   const { peer, runs = [] } = judgement;
+  if (!Number.isFinite(value)) throw new Error(`${name}: ${value} is no measurement`);
   return {
     figure: name,
     value: rounded(value),

@@ -86,6 +86,7 @@ async function ownerToHandler({ samples }: Plan): Promise<Figure[]> {
     const atMs = arrivals[entry.seq];
     return atMs === undefined ? [] : [entry.atMs + ahead - atMs];
   });
+  if (latencies.length < samples * 0.9) throw new Error(`of ${samples} deliveries ${latencies.length} were seen arriving at the owner`);
   return [
     figure("arrival at the owner to another tab's handler, p50", percentile(latencies, 0.5), "ms", { atMost: 0.6 }),
     figure("arrival at the owner to another tab's handler, p95", percentile(latencies, 0.95), "ms", { atMost: 1.5 }),
