@@ -13,10 +13,15 @@ function load(start: NodeStart): Promise<void> {
   return ready;
 }
 
-/** Starts a node in this context. */
+/** Nodes of this context. A node that nothing refers to would be freed by the garbage collector while it works. */
+const running = new Set<ClusterNode>();
+
+/** Starts a node in this context; it lives as long as the context. */
 export async function startNode(start: NodeStart): Promise<ClusterNode> {
   await load(start);
-  return new ClusterNode(start.options);
+  const node = new ClusterNode(start.options);
+  running.add(node);
+  return node;
 }
 
 /** The answer for a start that failed. */
