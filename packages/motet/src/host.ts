@@ -130,7 +130,7 @@ async function startSharedWorker({ options, node }: HostRequest): Promise<Starte
 }
 
 async function startInPage({ options, node }: HostRequest): Promise<Started> {
-  const { startNode } = await import("./node-host.js");
+  const { endNode, startNode } = await import("./node-host.js");
   const started = await startNode({
     options: { ...node, shared: false },
     module: await nodeModule(options),
@@ -140,10 +140,7 @@ async function startInPage({ options, node }: HostRequest): Promise<Started> {
   started.attach(port2);
   return {
     port: port1,
-    stop: () => {
-      started.end();
-      started.free();
-    },
+    stop: () => endNode(started),
   };
 }
 

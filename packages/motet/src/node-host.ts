@@ -16,12 +16,19 @@ function load(start: NodeStart): Promise<void> {
 /** Nodes of this context. A node that nothing refers to would be freed by the garbage collector while it works. */
 const running = new Set<ClusterNode>();
 
-/** Starts a node in this context; it lives as long as the context. */
+/** Starts a node in this context; it lives until {@link endNode}, or as long as the context. */
 export async function startNode(start: NodeStart): Promise<ClusterNode> {
   await load(start);
   const node = new ClusterNode(start.options);
   running.add(node);
   return node;
+}
+
+/** Ends a node whose context lives on. */
+export function endNode(node: ClusterNode): void {
+  running.delete(node);
+  node.end();
+  node.free();
 }
 
 /** The answer for a start that failed. */
