@@ -10,7 +10,7 @@ use super::delivery::StreamKey;
 use crate::driver::host::Host;
 use crate::media::lock::Agent;
 use crate::server::Link;
-use crate::setup::{HostMode, USUAL_SLOWEST};
+use crate::setup::USUAL_SLOWEST;
 use crate::world::context::{AppCall, ContextId, Task};
 use crate::world::tab::TabState;
 use crate::world::{MS, SECOND, World};
@@ -145,9 +145,9 @@ impl World {
     fn judge_orphan(&mut self, topic: usize) {
         let listened = self.checks.streams.wanted().any(|key| {
             let context = &self.contexts[key.page];
-            let shared = context.page.as_ref().is_some_and(|page| page.mode == HostMode::Shared);
+            let port = context.page.as_ref().and_then(|page| page.port);
             let hosted =
-                !shared || self.shared.is_some_and(|id| self.contexts[id].acting(self.now));
+                port.is_some_and(|port| self.contexts[self.ports[port].host].acting(self.now));
             key.topic == topic && hosted && context.acting(self.now) && context.timer_grid == 0
         });
         let possible = self.server.up
@@ -209,7 +209,12 @@ impl World {
                 return;
             }
             match self.orphans() {
-                None if self.now >= least => return,
+                // Whoever still waits for its node is given the time for it.
+                None if self.now >= least
+                    && (self.restart_wait() == 0 || self.now >= bound + RESTART_WAIT) =>
+                {
+                    return;
+                }
                 Some(text) if self.now >= bound + self.restart_wait() => {
                     self.checks.fail("no-orphan", self.now, &text);
                     return;
