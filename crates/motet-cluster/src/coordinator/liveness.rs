@@ -82,7 +82,8 @@ impl Coordinator {
         }
     }
 
-    fn replace_frozen<P: Clone>(&mut self, node: NodeId, now: Instant, out: &mut Out<P>) {
+    /// A member that leaves beats or decisions unanswered owns nothing until it speaks.
+    pub(super) fn replace_frozen<P: Clone>(&mut self, node: NodeId, now: Instant, out: &mut Out<P>) {
         if let Some(entry) = self.members.get_mut(&node) {
             entry.suspect = true;
         }

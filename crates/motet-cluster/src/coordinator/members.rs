@@ -66,6 +66,10 @@ impl Coordinator {
             self.register_new();
         }
         self.take_floors(&report.seen);
+        if !rebuilding {
+            self.outrank(&report.seen, now, out);
+            self.outrank(&report.owned, now, out);
+        }
         self.take_owned(node, report.owned, now);
         self.set_wanted(node, report.wanted, now, out);
         if rebuilding {

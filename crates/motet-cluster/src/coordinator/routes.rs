@@ -25,12 +25,36 @@ pub(super) struct RouteEntry {
     pub(super) route: Route,
     pub(super) subscribers: SortedSet<NodeId>,
     pub(super) count_changed: bool,
+    /// Earlier owners that may still hold the server subscription, by the fence they had it under.
+    /// The newest is the one the owner waits for; each passes on the release of those before it.
+    holders: Vec<(RouteFence, NodeId)>,
     /// When the next step is overdue: the confirmation, or the end of a handoff.
     due: Option<Instant>,
     tries: u32,
 }
 
 impl RouteEntry {
+    fn new(route: Route) -> Self {
+        Self {
+            route,
+            subscribers: SortedSet::new(),
+            count_changed: false,
+            holders: Vec::new(),
+            due: None,
+            tries: 0,
+        }
+    }
+
+    fn hold(&mut self, fence: RouteFence, node: NodeId) {
+        self.holders.retain(|(_, holder)| *holder != node);
+        self.holders.push((fence, node));
+        self.holders.sort_unstable();
+    }
+
+    fn last_holder(&self) -> Option<NodeId> {
+        self.holders.last().map(|(_, node)| *node)
+    }
+
     pub(super) fn row(&self) -> Route {
         Route { subscribers: self.subscribers.len() as u32, ..self.route.clone() }
     }
@@ -75,13 +99,7 @@ impl Coordinator {
 
     fn subscribe<P: Clone>(&mut self, topic: &str, node: NodeId, now: Instant, out: &mut Out<P>) {
         if !self.routes.contains_key(topic) {
-            let entry = RouteEntry {
-                route: self.undecided(topic),
-                subscribers: SortedSet::new(),
-                count_changed: false,
-                due: None,
-                tries: 0,
-            };
+            let entry = RouteEntry::new(self.undecided(topic));
             self.routes.insert(topic.to_owned(), entry);
         }
         self.dropped_routes.remove(topic);
@@ -168,6 +186,23 @@ impl Coordinator {
         }
     }
 
+    /// A report that comes after the decisions may know a later one about a topic than the one that
+    /// stands: it is decided again, for the same owner, or those who know better would drop its data.
+    pub(super) fn outrank<P: Clone>(
+        &mut self,
+        reported: &[ReportedRoute],
+        now: Instant,
+        out: &mut Out<P>,
+    ) {
+        for report in reported {
+            let Some(entry) = self.routes.get(&report.topic) else { continue };
+            if entry.route.fence < report.fence {
+                let owner = entry.route.owner;
+                self.decide(&report.topic, Some(owner), None, now, out);
+            }
+        }
+    }
+
     fn undecided_as(&self, report: &ReportedRoute) -> Route {
         Route {
             topic: report.topic.clone(),
@@ -180,18 +215,10 @@ impl Coordinator {
     }
 
     fn adopt(&mut self, route: Route) {
-        let topic = route.topic.clone();
-        let entry = RouteEntry {
-            route,
-            subscribers: SortedSet::new(),
-            count_changed: false,
-            due: None,
-            tries: 0,
-        };
-        match self.routes.get_mut(&topic) {
-            Some(known) => known.route = entry.route,
+        match self.routes.get_mut(&route.topic) {
+            Some(known) => known.route = route,
             None => {
-                self.routes.insert(topic, entry);
+                self.routes.insert(route.topic.clone(), RouteEntry::new(route));
             }
         }
     }
@@ -215,6 +242,11 @@ impl Coordinator {
                 }
                 self.changed_routes.insert(topic);
             }
+            if self.rebuild_until.is_some()
+                && let Some(entry) = self.routes.get_mut(&report.topic)
+            {
+                entry.hold(report.fence, node);
+            }
         }
     }
 
@@ -224,12 +256,30 @@ impl Coordinator {
         let topics: Vec<_> = self.routes.keys().cloned().collect();
         for topic in topics {
             let entry = &self.routes[&topic];
+            let owner = entry.route.owner;
             if entry.subscribers.is_empty() {
                 self.drop_route(&topic);
-            } else if !self.may_own(entry.route.owner) {
-                let from = self.hands_over(entry.route.owner);
-                self.decide(&topic, None, from, now, out);
+            } else if self.may_own(owner) {
+                self.resume_handoff(&topic, now);
+            } else {
+                self.decide(&topic, None, self.hands_over(owner), now, out);
             }
+        }
+    }
+
+    /// An owner that has not subscribed yet goes on waiting for those that said they still hold
+    /// the topic under an older fence.
+    fn resume_handoff(&mut self, topic: &str, now: Instant) {
+        let alive = |node: &NodeId| self.members.get(node).is_some_and(|entry| !entry.suspect);
+        let Some(entry) = self.routes.get_mut(topic) else { return };
+        let owner = entry.route.owner;
+        entry.holders.retain(|(_, node)| *node != owner && alive(node));
+        if entry.route.state != RouteState::Subscribing {
+            entry.holders.clear();
+        }
+        entry.route.handoff_from = entry.last_holder();
+        if entry.route.handoff_from.is_some() {
+            entry.due = Some(now + HANDOFF_WAIT);
         }
     }
 
@@ -259,11 +309,12 @@ impl Coordinator {
     }
 
     /// Gives a topic an owner under the next generation: `keep` if it may, else the best candidate.
+    /// `releases` is the present owner when it lives and lets go of the topic first.
     fn decide<P: Clone>(
         &mut self,
         topic: &str,
         keep: Option<NodeId>,
-        handoff_from: Option<NodeId>,
+        releases: Option<NodeId>,
         now: Instant,
         out: &mut Out<P>,
     ) {
@@ -272,7 +323,15 @@ impl Coordinator {
         let Some(owner) = kept.or_else(|| choose(&ranked)) else { return };
         let floor = self.floors.remove(topic).unwrap_or(Generation::NONE);
         self.expect_pulses(owner, now);
+        let alive = |node: &NodeId| self.members.get(node).is_some_and(|entry| !entry.suspect);
         let Some(entry) = self.routes.get_mut(topic) else { return };
+        if let Some(releases) = releases {
+            entry.hold(entry.route.fence, releases);
+        }
+        let old = entry.route.owner;
+        let stays = |node: NodeId| node != owner && (node != old || releases == Some(old));
+        entry.holders.retain(|(_, node)| stays(*node) && alive(node));
+        let handoff_from = entry.last_holder();
         let generation = entry.route.fence.generation.max(floor).next();
         let fence = if planted("reuse-generation") {
             entry.route.fence
@@ -316,22 +375,34 @@ impl Coordinator {
             let route = &self.routes[&topic].route;
             if route.owner == node {
                 self.decide(&topic, None, from, now, out);
-            } else if route.handoff_from == Some(node)
-                && from.is_none()
-                && !planted("never-proceed")
-            {
-                self.proceed(&topic, now);
+            } else if from.is_none() && !planted("never-proceed") {
+                self.holder_gone(&topic, node, now);
             }
         }
     }
 
-    fn proceed(&mut self, topic: &str, now: Instant) {
-        if let Some(entry) = self.routes.get_mut(topic) {
-            entry.route.handoff_from = None;
-            entry.due = Some(now + CONFIRM_WAIT);
-            entry.tries = 0;
-            self.changed_routes.insert(topic.to_owned());
+    /// An earlier owner holds nothing any more: the owner waits for the one before it, if any.
+    fn holder_gone(&mut self, topic: &str, node: NodeId, now: Instant) {
+        let Some(entry) = self.routes.get_mut(topic) else { return };
+        entry.holders.retain(|(_, holder)| *holder != node);
+        if entry.route.handoff_from != Some(node) {
+            return;
         }
+        entry.route.handoff_from = entry.last_holder();
+        let waits = entry.route.handoff_from.is_some();
+        entry.due = Some(now + if waits { HANDOFF_WAIT } else { CONFIRM_WAIT });
+        entry.tries = 0;
+        self.changed_routes.insert(topic.to_owned());
+    }
+
+    /// The owner has waited long enough.
+    fn cut_handoff_short(&mut self, topic: &str, now: Instant) {
+        let Some(entry) = self.routes.get_mut(topic) else { return };
+        entry.holders.clear();
+        entry.route.handoff_from = None;
+        entry.due = Some(now + CONFIRM_WAIT);
+        entry.tries = 0;
+        self.changed_routes.insert(topic.to_owned());
     }
 
     /// How far the owner has come.
@@ -347,11 +418,15 @@ impl Coordinator {
         if entry.route.owner != node || entry.route.fence != fence {
             return;
         }
-        let subscribed = state == RouteState::Subscribed;
-        if subscribed {
+        if state != RouteState::Subscribing {
             entry.route.handoff_from = None;
+            entry.holders.clear();
         }
-        entry.due = entry.route.handoff_from.is_some().then_some(now + HANDOFF_WAIT);
+        entry.due = match entry.route.handoff_from {
+            None => None,
+            Some(_) if entry.route.state == RouteState::Assigned => Some(now + HANDOFF_WAIT),
+            Some(_) => entry.due,
+        };
         if entry.route.state != state {
             entry.route.state = state;
             self.changed_routes.insert(topic.to_owned());
@@ -365,17 +440,18 @@ impl Coordinator {
         for topic in topics {
             let Some(entry) = self.routes.get_mut(&topic) else { continue };
             if entry.route.handoff_from.is_some() && entry.route.state != RouteState::Assigned {
-                self.proceed(&topic, now);
+                self.cut_handoff_short(&topic, now);
             } else if entry.tries < CONFIRM_TRIES {
                 entry.tries += 1;
                 entry.due = Some(now + CONFIRM_WAIT);
                 self.changed_routes.insert(topic);
             } else {
                 let silent = entry.route.owner;
-                if let Some(member) = self.members.get_mut(&silent).filter(|_| silent != self.me) {
-                    member.suspect = true;
+                if silent == self.me {
+                    self.decide(&topic, None, None, now, out);
+                } else {
+                    self.replace_frozen(silent, now, out);
                 }
-                self.decide(&topic, None, None, now, out);
             }
         }
     }

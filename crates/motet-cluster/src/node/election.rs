@@ -126,7 +126,7 @@ impl<P: Clone> Node<P> {
     }
 
     pub(super) fn queue_for_office(&mut self) {
-        if !self.leaving && !self.locks.has(Purpose::Office) {
+        if self.alive && !self.leaving && !self.locks.has(Purpose::Office) {
             self.locks.request(Purpose::Office, false, self.me, &mut self.out);
         }
     }

@@ -11,10 +11,13 @@ use crate::frame::{CAPABILITIES, Frame, ReportedRoute};
 
 /// A coordinator silent for this long is asked for a sign of life.
 const SILENCE_PING: Duration = Duration::from_millis(3_100);
-/// Silent for this long it is frozen: one beat interval and its grace.
-const SILENCE_STEAL: Duration = Duration::from_millis(3_700);
+/// Without an answer in this time it is frozen: one beat interval and its grace after its last word.
+const ANSWER_WAIT: Duration = Duration::from_millis(600);
 /// Nobody took over in this time although the term has ended: whoever got the lock is frozen.
 const ORPHAN_STEAL: Duration = Duration::from_millis(750);
+/// A node that comes this late to its turn may have slept with the coordinator's words queued: it
+/// listens once more, as long as an answer may take, before it steals.
+const LATE: Duration = Duration::from_millis(200);
 /// Nodes steal one after the other, by rank, so that one suffices.
 const RANK_STEP: Duration = Duration::from_millis(100);
 /// A late rank does not wait longer than this.
@@ -25,8 +28,9 @@ impl<P: Clone> Node<P> {
     pub(super) fn enter(&mut self, now: Instant) {
         self.queue_for_office();
         self.say_hello(now);
-        if let (Role::Following, Some(coordinator)) = (&self.role, self.coordinator) {
-            // The lock was lost meanwhile, so the coordinator may have taken the node for dead.
+        if let Some(coordinator) = self.coordinator {
+            // Whoever governs has heard nothing of it, or has taken it for dead when its lock was
+            // lost.
             self.report(coordinator, self.known);
         }
     }
@@ -69,11 +73,16 @@ impl<P: Clone> Node<P> {
 
     pub(super) fn heard_from_coordinator(&mut self, now: Instant) {
         self.heard = now;
-        self.pinged = false;
+        self.pinged = None;
+        self.listening = None;
     }
 
-    /// Everything the coordinator must know of this node.
+    /// Everything the coordinator must know of this node. A node without its own lock is none yet:
+    /// whoever waits for its death would be told of it at once.
     pub(super) fn report(&mut self, to: NodeId, fence: Fence) {
+        if !self.alive {
+            return;
+        }
         self.want_added.clear();
         self.want_removed.clear();
         self.reported_status = (self.visible, self.transport, self.features.idempotency);
@@ -114,21 +123,23 @@ impl<P: Clone> Node<P> {
         if self.leaving || !matches!(self.role, Role::Following) {
             return None;
         }
-        let wait = match self.orphaned {
-            Some(since) => since + ORPHAN_STEAL,
-            None => self.heard + SILENCE_STEAL,
+        let wait = match (self.orphaned, self.pinged) {
+            (Some(since), _) => since + ORPHAN_STEAL,
+            (None, Some(asked)) => asked + ANSWER_WAIT,
+            (None, None) => return None,
         };
-        Some(wait + self.rank())
+        let at = wait + self.rank();
+        Some(self.listening.map_or(at, |until| until.max(at)))
     }
 
     fn ping_at(&self) -> Option<Instant> {
         let following = matches!(self.role, Role::Following) && self.orphaned.is_none();
-        (following && !self.pinged).then(|| self.heard + SILENCE_PING)
+        (following && self.pinged.is_none()).then(|| self.heard + SILENCE_PING)
     }
 
     /// A member that does not leave asks for the coordinator until it hears of one.
     fn seeks_coordinator(&self) -> bool {
-        self.locks.has(Purpose::Life) && !self.leaving
+        self.alive && !self.leaving
     }
 
     pub(super) fn membership_tick(&mut self, now: Instant) {
@@ -141,16 +152,24 @@ impl<P: Clone> Node<P> {
         if self.ping_at().is_some_and(|at| at <= now)
             && let Some(coordinator) = self.coordinator
         {
-            self.pinged = true;
+            self.pinged = Some(now);
             self.out.send(coordinator, Frame::Ping { fence: self.known });
         }
-        if self.steal_at().is_some_and(|at| at <= now) {
-            // If even the stolen lock does not come, the next attempt is a full wait away.
-            self.heard = now;
-            self.orphaned = self.orphaned.map(|_| now);
-            if !planted("never-steal") {
-                self.steal_office();
+        if let Some(at) = self.steal_at().filter(|at| *at <= now) {
+            if now - at > LATE && self.listening.is_none() {
+                self.listening = Some(now + ANSWER_WAIT);
+            } else {
+                self.steal_if_needed(now);
             }
+        }
+    }
+
+    fn steal_if_needed(&mut self, now: Instant) {
+        // If even the stolen lock does not come, the next attempt is a full wait away.
+        self.heard_from_coordinator(now);
+        self.orphaned = self.orphaned.map(|_| now);
+        if !planted("never-steal") {
+            self.steal_office();
         }
     }
 

@@ -1,7 +1,7 @@
 //! Frames from other nodes, and from this one to itself.
 
 use motet_protocol::fault::planted;
-use motet_protocol::{Fence, Instant, NodeId, SortedSet};
+use motet_protocol::{Fence, Instant, NodeId};
 
 use super::api::{NodeEvent, NodePacket};
 use super::election::Query;
@@ -193,7 +193,7 @@ impl<P: Clone> Node<P> {
 
     fn members(&mut self, members: &[Member], gone: &[NodeId], full: bool) {
         let expelled = gone.contains(&self.me);
-        if let (true, true, Some(coordinator)) = (expelled, self.alive, self.coordinator) {
+        if let (true, Some(coordinator)) = (expelled, self.coordinator) {
             self.report(coordinator, self.known);
         }
         self.relay_lost(gone);
@@ -213,11 +213,7 @@ impl<P: Clone> Node<P> {
             self.owner.follow(route, &mut self.out);
         }
         if full {
-            let me = self.me;
-            let stands = |route: &&Route| route.owner == me || route.handoff_from == Some(me);
-            let kept: SortedSet<_> =
-                routes.iter().filter(stands).map(|route| route.topic.as_str()).collect();
-            self.owner.keep_only(|topic| kept.contains(topic), &mut self.out);
+            self.owner.keep_only(routes, &mut self.out);
         }
         let (owner, pages) = (&self.owner, &self.pages);
         let concerns = |route: &Route| owner.owns(&route.topic) || pages.wants(&route.topic);

@@ -65,17 +65,19 @@ pub struct Node<P> {
     /// The highest fence ever seen: nothing lower is obeyed.
     known: Fence,
     coordinator: Option<NodeId>,
-    /// Last sign of life of the coordinator, and whether it was asked for one since.
+    /// Last sign of life of the coordinator, and when it was asked for one since.
     heard: Instant,
-    pinged: bool,
+    pinged: Option<Instant>,
+    /// It came late to its turn to steal, and listens until then.
+    listening: Option<Instant>,
     /// Since when nobody governs.
     orphaned: Option<Instant>,
     /// Who held a node lock when this node was elected.
     members_at_election: SortedSet<NodeId>,
     /// The last election took the lock from a holder that did not answer.
     deposed: Option<NodeId>,
-    /// An owner looks at the clock at least this often, so that it notices every stall that could
-    /// have cost it its topics before it acts on what was queued meanwhile.
+    /// An owner, and who holds the office, looks at the clock at least this often, so that it
+    /// notices every stall that could have cost it its role before it acts on what was queued.
     look_at: Option<Instant>,
     /// After a stall: when to ask again whether the routes stand.
     revalidate_at: Option<Instant>,
@@ -121,7 +123,8 @@ impl<P: Clone> Node<P> {
             known: Fence::default(),
             coordinator: None,
             heard: now,
-            pinged: false,
+            pinged: None,
+            listening: None,
             orphaned: None,
             members_at_election: SortedSet::new(),
             deposed: None,
@@ -180,7 +183,7 @@ impl<P: Clone> Node<P> {
         self.tick(now);
         self.settle(now);
         self.owner.post_due(now, &mut self.out);
-        self.look_at = (!self.owner.is_empty()).then(|| now + LOOK_INTERVAL);
+        self.look_at = self.must_notice_stalls().then(|| now + LOOK_INTERVAL);
         self.out.flush();
     }
 
@@ -206,6 +209,10 @@ impl<P: Clone> Node<P> {
             self.relay.next_timeout(),
         ];
         timers.into_iter().flatten().min().map(|awake| self.clock.monotonic(awake))
+    }
+
+    fn must_notice_stalls(&self) -> bool {
+        !self.owner.is_empty() || matches!(self.role, Role::Electing | Role::Governing(_))
     }
 
     fn tick(&mut self, now: Instant) {
@@ -332,7 +339,7 @@ impl<P: Clone> Node<P> {
     fn leave_tick(&mut self, now: Instant) {
         if self.leave_by.is_some_and(|by| by <= now) {
             self.leave_by = None;
-            self.owner.keep_only(|_| false, &mut self.out);
+            self.owner.end(&mut self.out);
         }
     }
 

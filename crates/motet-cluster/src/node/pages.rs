@@ -148,9 +148,7 @@ impl<P: Clone> Node<P> {
         }
         self.leave_by = None;
         self.closing = None;
-        if self.alive {
-            self.queue_for_office();
-        }
+        self.queue_for_office();
         if let Some(coordinator) = self.coordinator {
             self.report(coordinator, self.known);
         }
@@ -256,7 +254,7 @@ impl<P: Clone> Node<P> {
             _ => false,
         };
         if alone {
-            self.owner.keep_only(|_| false, &mut self.out);
+            self.owner.end(&mut self.out);
         } else if self.governs().is_some() {
             // The next coordinator moves the topics: this one reports itself leaving to it.
             self.step_down(now);

@@ -6,6 +6,7 @@ mod ring;
 mod topic;
 
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use motet_protocol::fault::planted;
 use motet_protocol::transport::{HistoryPage, Publication, TransportOp};
@@ -23,6 +24,9 @@ use crate::table::{Route, RouteState};
 
 /// Joins that wait for one topic; more are refused (their pages ask again).
 const JOINS_MAX: usize = 1_000;
+
+/// Releases kept for decisions that are still on their way; the oldest make room.
+const EARLY_RELEASES_MAX: usize = 1_000;
 
 /// What the owner part has to tell the coordinator: how far a route has come.
 pub(crate) type Confirmation = (String, RouteFence, RouteState);
@@ -44,6 +48,7 @@ pub(crate) struct Owner<P> {
     fetches: SortedMap<CallId, Fetch>,
     batches: Batches<P>,
     confirmations: Vec<Confirmation>,
+    early_releases: VecDeque<(String, RouteFence, Option<Position>)>,
     /// Why the server refused the connection for good.
     refused: Option<Error>,
     /// After a stall nothing is broadcast until the cluster has confirmed the routes.
@@ -60,6 +65,7 @@ impl<P: Clone> Owner<P> {
             fetches: SortedMap::new(),
             batches: Batches::new(me, limits.batch_window),
             confirmations: Vec::new(),
+            early_releases: VecDeque::new(),
             refused: None,
             paused: false,
         }
@@ -97,22 +103,34 @@ impl<P: Clone> Owner<P> {
     /// Follows a decided route: takes the topic, keeps it, hands it over, or gives it up.
     pub(crate) fn follow(&mut self, route: &Route, out: &mut Out<P>) {
         if route.owner == self.me {
-            self.take(route, out);
-        } else if let Some(owned) = self.topics.get(&route.topic)
-            && (route.fence > owned.fence || planted("follow-older-route"))
-        {
-            if route.handoff_from == Some(self.me) && !planted("skip-released") {
-                self.hand_over(route, out);
-            } else {
-                self.give_up(&route.topic, out);
+            return self.take(route, out);
+        }
+        let asked = route.handoff_from == Some(self.me) && !planted("skip-released");
+        match self.topics.get(&route.topic) {
+            Some(owned) if route.fence > owned.fence || planted("follow-older-route") => {
+                if asked {
+                    self.hand_over(route, out);
+                } else if !owned.goes_on(route) {
+                    self.give_up(&route.topic, out);
+                }
             }
+            Some(_) => {}
+            // It was released to another before: the owner must not wait for what has happened.
+            None if asked => {
+                let (topic, fence) = (route.topic.clone(), route.fence);
+                out.send(route.owner, Frame::Released { topic, fence, position: None });
+            }
+            None => {}
         }
     }
 
     fn take(&mut self, route: &Route, out: &mut Out<P>) {
         let topic = &route.topic;
-        let waits_for =
-            route.handoff_from.filter(|from| *from != self.me && !planted("ignore-handoff"));
+        let early = self.take_early_release(topic, route.fence);
+        let waits_for = route.handoff_from.filter(|from| {
+            *from != self.me && early.is_none() && !planted("ignore-handoff")
+        });
+        let since = early.flatten();
         if let Some(owned) = self.topics.get_mut(topic) {
             if route.fence < owned.fence {
                 return;
@@ -120,15 +138,19 @@ impl<P: Clone> Owner<P> {
             let renewed = route.fence > owned.fence;
             owned.fence = route.fence;
             match owned.phase {
-                Phase::AwaitingRelease { .. } if waits_for.is_none() => {
-                    self.subscribe(topic, None, out)
-                }
+                Phase::AwaitingRelease { .. } => match waits_for {
+                    None => self.subscribe(topic, since, out),
+                    Some(from) => {
+                        owned.phase = Phase::AwaitingRelease { from };
+                        self.confirm(topic);
+                    }
+                },
                 Phase::Passing { from, .. } if renewed => {
                     owned.phase = Phase::AwaitingRelease { from };
                     self.confirm(topic);
                 }
                 Phase::Failed(_) | Phase::Releasing { .. } if renewed => {
-                    self.subscribe(topic, None, out)
+                    self.subscribe(topic, since, out)
                 }
                 _ => self.confirm(topic),
             }
@@ -142,8 +164,14 @@ impl<P: Clone> Owner<P> {
         if waits_for.is_some() {
             self.confirm(topic);
         } else {
-            self.subscribe(topic, None, out);
+            self.subscribe(topic, since, out);
         }
+    }
+
+    /// Inbox and announce channel have no mutual order: the release may come before the decision.
+    fn take_early_release(&mut self, topic: &str, fence: RouteFence) -> Option<Option<Position>> {
+        let found = self.early_releases.iter().position(|(t, f, _)| t == topic && *f == fence)?;
+        self.early_releases.remove(found).map(|(_, _, position)| position)
     }
 
     fn hand_over(&mut self, route: &Route, out: &mut Out<P>) {
@@ -168,10 +196,11 @@ impl<P: Clone> Owner<P> {
         }
     }
 
-    /// Nodes are gone: what they held is free.
+    /// Nodes are gone, and with them what they held: a release that was to be passed on is passed
+    /// on. Whoever awaits one itself is told by the coordinator, which knows of earlier holders.
     pub(crate) fn members_gone(&mut self, gone: &[NodeId], out: &mut Out<P>) {
         let freed = |owned: &Owned<P>| match owned.phase {
-            Phase::AwaitingRelease { from } | Phase::Passing { from, .. } => gone.contains(&from),
+            Phase::Passing { from, .. } => gone.contains(&from),
             _ => false,
         };
         let freed = self.topics.iter().filter(|(_, owned)| freed(owned));
@@ -202,11 +231,21 @@ impl<P: Clone> Owner<P> {
     }
 
     /// Gives up every topic that the confirmed table does not leave to this node.
-    pub(crate) fn keep_only(&mut self, kept: impl Fn(&str) -> bool, out: &mut Out<P>) {
-        let lost: Vec<_> = self.topics.keys().filter(|topic| !kept(topic)).cloned().collect();
-        for topic in lost {
-            self.give_up(&topic, out);
-        }
+    pub(crate) fn keep_only(&mut self, routes: &[Route], out: &mut Out<P>) {
+        let routes: SortedMap<_, _> = routes.iter().map(|r| (r.topic.as_str(), r)).collect();
+        let stands = |(topic, owned): &(&String, &Owned<P>)| {
+            routes.get(topic.as_str()).is_some_and(|route| {
+                route.owner == self.me || route.handoff_from == Some(self.me) || owned.goes_on(route)
+            })
+        };
+        let lost = self.topics.iter().filter(|entry| !stands(entry));
+        let lost: Vec<_> = lost.map(|(topic, _)| topic.clone()).collect();
+        lost.iter().for_each(|topic| self.give_up(topic, out));
+    }
+
+    /// Gives up everything.
+    pub(crate) fn end(&mut self, out: &mut Out<P>) {
+        self.keep_only(&[], out);
     }
 
     /// The old owner has unsubscribed. Only the exact decision counts.
@@ -217,6 +256,13 @@ impl<P: Clone> Owner<P> {
         position: Option<Position>,
         out: &mut Out<P>,
     ) {
+        if self.topics.get(topic).is_none_or(|owned| owned.fence < fence) {
+            if self.early_releases.len() == EARLY_RELEASES_MAX {
+                self.early_releases.pop_front();
+            }
+            self.early_releases.push_back((topic.to_owned(), fence, position));
+            return;
+        }
         let Some(owned) = self.topics.get_mut(topic) else { return };
         if owned.fence != fence && !planted("accept-any-release") {
             return;

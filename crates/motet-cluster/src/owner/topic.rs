@@ -7,7 +7,7 @@ use super::OwnerLimits;
 use super::ring::Ring;
 use crate::frame::{Frame, GapReason, JoinFrame, MessageHead};
 use crate::packet::Packet;
-use crate::table::RouteState;
+use crate::table::{Route, RouteState};
 
 /// Where an owned topic stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +87,16 @@ impl<P: Clone> Owned<P> {
     /// On its way to another owner.
     pub(super) const fn is_leaving(&self) -> bool {
         matches!(self.phase, Phase::Releasing { .. } | Phase::Passing { .. })
+    }
+
+    /// Whether a handoff that this node is part of goes on although the topic was decided anew: the
+    /// next owner waits for somebody who waits for this node.
+    pub(super) fn goes_on(&self, route: &Route) -> bool {
+        match self.phase {
+            Phase::Releasing { .. } => true,
+            Phase::Passing { .. } => route.handoff_from.is_some(),
+            _ => false,
+        }
     }
 
     pub(super) fn position(&self) -> Option<Position> {
