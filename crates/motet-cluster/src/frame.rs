@@ -304,6 +304,9 @@ pub enum Frame {
         /// Its server deduplicates publications by idempotency key.
         #[n(2)]
         idempotent: bool,
+        /// Its connection needs a token and none of its pages says a word: it can own nothing.
+        #[n(3)]
+        tokenless: bool,
     },
     /// How far the owner has come with a route.
     #[n(10)]

@@ -57,6 +57,8 @@ impl<P: Clone> Client<P> {
                 self.publications.on_published(&mut self.env, call, error, idempotent);
             }
             ToPage::TokenWanted { topic } => {
+                // A token may take its time; that the page runs is said at once.
+                self.env.outbox.send(ToNode::Visible { visible: self.env.config.visible });
                 self.env.outbox.push(ClientOutput::TokenWanted { topic });
             }
             ToPage::RingWanted { topic, fence } => {

@@ -143,7 +143,7 @@ enums! {
         6 Revalidate { fence }
         7 Report { fence, known, member, owned, wanted, seen, capabilities, build }
         8 Want { added, removed }
-        9 Status { visible, transport, idempotent }
+        9 Status { visible, transport, idempotent, tokenless }
         10 Confirm { topic, fence, state }
         11 Pulse { fence }
         12 Ping { fence }

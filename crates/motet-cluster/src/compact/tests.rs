@@ -139,7 +139,12 @@ fn frames() -> Vec<Frame> {
             build: String::new(),
         },
         Frame::Want { added: vec![topic()], removed: vec![] },
-        Frame::Status { visible: true, transport: TransportStatus::Errored, idempotent: false },
+        Frame::Status {
+            visible: true,
+            transport: TransportStatus::Errored,
+            idempotent: false,
+            tokenless: true,
+        },
         Frame::Confirm { topic: topic(), fence: route_fence(), state: RouteState::Subscribing },
         Frame::Pulse { fence },
         Frame::Ping { fence },

@@ -4,8 +4,8 @@ use motet_protocol::{Fence, Instant, NodeId};
 
 use super::Coordinator;
 use crate::frame::{CAPABILITIES, Capabilities, ReportedRoute};
-use crate::node::Out;
-use crate::table::{Member, TransportStatus};
+use crate::node::{Out, Status};
+use crate::table::Member;
 
 /// One member as the coordinator sees it.
 pub(super) struct MemberEntry {
@@ -18,11 +18,25 @@ pub(super) struct MemberEntry {
     pub(super) pinged: bool,
     /// Believed frozen: owns nothing until it speaks.
     pub(super) suspect: bool,
+    /// It cannot connect, for its pages give it no token.
+    pub(super) tokenless: bool,
 }
 
 impl MemberEntry {
     pub(super) fn new(now: Instant) -> Self {
-        Self { row: None, capabilities: CAPABILITIES, heard: now, pinged: false, suspect: false }
+        Self {
+            row: None,
+            capabilities: CAPABILITIES,
+            heard: now,
+            pinged: false,
+            suspect: false,
+            tokenless: false,
+        }
+    }
+
+    /// It lives, and should not own anything: what it owns it lets go of in order.
+    pub(super) fn retires(&self) -> bool {
+        !self.suspect && (self.tokenless || self.row.as_ref().is_some_and(|row| row.leaving))
     }
 }
 
@@ -103,19 +117,26 @@ impl Coordinator {
         self.members.contains_key(&node)
     }
 
-    pub(crate) fn status(
+    pub(crate) fn status<P: Clone>(
         &mut self,
         node: NodeId,
-        visible: bool,
-        transport: TransportStatus,
-        idempotent: bool,
+        status: Status,
+        now: Instant,
+        out: &mut Out<P>,
     ) {
-        let Some(row) = self.members.get_mut(&node).and_then(|entry| entry.row.as_mut()) else {
-            return;
-        };
+        let Status { visible, transport, idempotent, tokenless } = status;
+        let Some(entry) = self.members.get_mut(&node) else { return };
+        let changed = tokenless != entry.tokenless && self.rebuild_until.is_none();
+        entry.tokenless = tokenless;
+        let Some(row) = &mut entry.row else { return };
         if (row.visible, row.transport, row.idempotent) != (visible, transport, idempotent) {
             (row.visible, row.transport, row.idempotent) = (visible, transport, idempotent);
             self.changed_members.insert(node);
+        }
+        if changed && tokenless {
+            self.move_topics_of(node, now, out);
+        } else if changed {
+            self.decide_orphans(now, out);
         }
     }
 

@@ -14,6 +14,7 @@ pub(crate) use self::members::Report;
 use self::routes::RouteEntry;
 use crate::frame::{CAPABILITIES, Capabilities, Frame};
 use crate::node::Out;
+use crate::table::Route;
 
 /// How long a new coordinator waits for members that do not report.
 const REBUILD_WAIT: Duration = Duration::from_millis(150);
@@ -38,7 +39,8 @@ pub(crate) struct Coordinator {
     changed_members: SortedSet<NodeId>,
     gone_members: SortedSet<NodeId>,
     changed_routes: SortedSet<String>,
-    dropped_routes: SortedSet<String>,
+    /// Dropped and not announced yet: nobody has given anything up.
+    dropped_routes: SortedMap<String, Route>,
     table_wanted: bool,
     capabilities: Capabilities,
 }
@@ -76,7 +78,7 @@ impl Coordinator {
             changed_members: SortedSet::new(),
             gone_members: SortedSet::new(),
             changed_routes: SortedSet::new(),
-            dropped_routes: SortedSet::new(),
+            dropped_routes: SortedMap::new(),
             table_wanted: false,
             capabilities: CAPABILITIES,
         }
@@ -123,7 +125,8 @@ impl Coordinator {
             out.announce(Frame::Members { fence, members, gone, full: false, capabilities });
         }
         let changed = core::mem::take(&mut self.changed_routes);
-        let dropped: Vec<_> = core::mem::take(&mut self.dropped_routes).into_iter().collect();
+        let dropped = core::mem::take(&mut self.dropped_routes);
+        let dropped: Vec<_> = dropped.into_iter().map(|(topic, _)| topic).collect();
         let routes: Vec<_> =
             changed.iter().filter_map(|topic| Some(self.routes.get(topic)?.row())).collect();
         if !routes.is_empty() || !dropped.is_empty() {

@@ -99,10 +99,9 @@ impl Coordinator {
 
     fn subscribe<P: Clone>(&mut self, topic: &str, node: NodeId, now: Instant, out: &mut Out<P>) {
         if !self.routes.contains_key(topic) {
-            let entry = RouteEntry::new(self.undecided(topic));
+            let entry = self.reopen(topic, now);
             self.routes.insert(topic.to_owned(), entry);
         }
-        self.dropped_routes.remove(topic);
         let entry = self.routes.get_mut(topic).expect("inserted above");
         entry.subscribers.insert(node);
         entry.count_changed = true;
@@ -113,6 +112,19 @@ impl Coordinator {
         if self.rebuild_until.is_none() && (undecided || failed) {
             let keep = failed.then_some(entry.route.owner);
             self.decide(topic, keep, None, now, out);
+        }
+    }
+
+    /// The entry of a topic that is wanted again: its last route stands when nobody has heard of
+    /// its end.
+    fn reopen(&mut self, topic: &str, now: Instant) -> RouteEntry {
+        let dropped = self.dropped_routes.remove(topic);
+        match dropped.filter(|route| route.handoff_from.is_none() && self.may_own(route.owner)) {
+            Some(route) => {
+                let due = (route.state == RouteState::Assigned).then_some(now + CONFIRM_WAIT);
+                RouteEntry { due, ..RouteEntry::new(route) }
+            }
+            None => RouteEntry::new(self.undecided(topic)),
         }
     }
 
@@ -146,7 +158,7 @@ impl Coordinator {
         }
         self.floors.insert(topic.to_owned(), entry.route.fence.generation);
         self.changed_routes.remove(topic);
-        self.dropped_routes.insert(topic.to_owned());
+        self.dropped_routes.insert(topic.to_owned(), entry.route);
     }
 
     pub(super) fn forget_subscriber(&mut self, node: NodeId) {
@@ -294,18 +306,12 @@ impl Coordinator {
     }
 
     fn may_own(&self, node: NodeId) -> bool {
-        let fit = |entry: &super::MemberEntry| {
-            !entry.suspect && entry.row.as_ref().is_none_or(|row| !row.leaving)
-        };
-        self.members.get(&node).is_some_and(fit)
+        self.members.get(&node).is_some_and(|entry| !entry.suspect && !entry.retires())
     }
 
-    /// The node itself when it lives and only leaves: then it releases the topic first.
+    /// The node itself when it lives and only retires: then it releases the topic first.
     fn hands_over(&self, node: NodeId) -> Option<NodeId> {
-        let graceful = |entry: &super::MemberEntry| {
-            !entry.suspect && entry.row.as_ref().is_some_and(|row| row.leaving)
-        };
-        self.members.get(&node).is_some_and(graceful).then_some(node)
+        self.members.get(&node).is_some_and(super::MemberEntry::retires).then_some(node)
     }
 
     /// Gives a topic an owner under the next generation: `keep` if it may, else the best candidate.

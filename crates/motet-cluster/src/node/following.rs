@@ -6,7 +6,7 @@ use motet_protocol::fault::planted;
 use motet_protocol::{Fence, Instant, NodeId};
 
 use super::locks::Purpose;
-use super::{HELLO_WAIT_MAX, Node, NodeEvent, Role};
+use super::{HELLO_WAIT_MAX, Node, NodeEvent, Role, Status};
 use crate::frame::{CAPABILITIES, Frame, ReportedRoute};
 
 /// A coordinator silent for this long is asked for a sign of life.
@@ -58,6 +58,7 @@ impl<P: Clone> Node<P> {
     /// Notes who governs, leaves the trace of its fence, and waits for the end of its term.
     pub(super) fn recognise(&mut self, from: NodeId, fence: Fence, now: Instant) {
         self.known = fence;
+        self.author = Some(from);
         self.coordinator = Some(from);
         self.orphaned = None;
         self.heard_from_coordinator(now);
@@ -85,7 +86,7 @@ impl<P: Clone> Node<P> {
         }
         self.want_added.clear();
         self.want_removed.clear();
-        self.reported_status = (self.visible, self.transport, self.features.idempotency);
+        self.reported_status = Status { tokenless: false, ..self.status() };
         let others = self.replica.routes().values().filter(|route| !self.owner.owns(&route.topic));
         let seen = others.map(|route| ReportedRoute {
             topic: route.topic.clone(),

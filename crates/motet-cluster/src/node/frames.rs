@@ -5,7 +5,7 @@ use motet_protocol::{Fence, Instant, NodeId};
 
 use super::api::{NodeEvent, NodePacket};
 use super::election::Query;
-use super::{Node, Role};
+use super::{Node, Role, Status};
 use crate::coordinator::Report;
 use crate::frame::Frame;
 use crate::name::check_topic;
@@ -110,7 +110,7 @@ impl<P: Clone> Node<P> {
         if fence > self.known {
             self.claim(from, fence, now);
         }
-        let obeyed = self.coordinator == Some(from) && fence == self.known;
+        let obeyed = self.author == Some(from) && fence == self.known;
         obeyed || (planted("obey-lower-fence") && fence < self.known)
     }
 
@@ -181,8 +181,14 @@ impl<P: Clone> Node<P> {
                     added.iter().filter(|topic| check_topic(topic).is_ok()).cloned().collect();
                 coordinator.want(from, valid, removed.clone(), now, &mut self.out);
             }
-            Frame::Status { visible, transport, idempotent } => {
-                coordinator.status(from, *visible, *transport, *idempotent);
+            Frame::Status { visible, transport, idempotent, tokenless } => {
+                let status = Status {
+                    visible: *visible,
+                    transport: *transport,
+                    idempotent: *idempotent,
+                    tokenless: *tokenless,
+                };
+                coordinator.status(from, status, now, &mut self.out);
             }
             Frame::Confirm { topic, fence, state } => {
                 coordinator.confirm(from, topic, *fence, state.clone(), now);

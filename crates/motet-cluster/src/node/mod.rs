@@ -49,6 +49,15 @@ enum Role {
     Governing(Box<Coordinator>),
 }
 
+/// What the coordinator must know of a node that changes often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Status {
+    pub(crate) visible: bool,
+    pub(crate) transport: TransportStatus,
+    pub(crate) idempotent: bool,
+    pub(crate) tokenless: bool,
+}
+
 /// A node core. See the crate's documentation for how to drive it.
 pub struct Node<P> {
     me: NodeId,
@@ -64,6 +73,9 @@ pub struct Node<P> {
     alive: bool,
     /// The highest fence ever seen: nothing lower is obeyed.
     known: Fence,
+    /// Who acts, or acted, under that fence: its decisions count until a higher fence is known,
+    /// also those that arrive after the end of its term.
+    author: Option<NodeId>,
     coordinator: Option<NodeId>,
     /// Last sign of life of the coordinator, and when it was asked for one since.
     heard: Instant,
@@ -89,7 +101,7 @@ pub struct Node<P> {
     visible: bool,
     transport: TransportStatus,
     features: TransportFeatures,
-    reported_status: (bool, TransportStatus, bool),
+    reported_status: Status,
     want_added: SortedSet<String>,
     want_removed: SortedSet<String>,
     /// The page that waits for the node's end.
@@ -121,6 +133,7 @@ impl<P: Clone> Node<P> {
             role: Role::Joining { hello_at: now, wait: HELLO_WAIT },
             alive: false,
             known: Fence::default(),
+            author: None,
             coordinator: None,
             heard: now,
             pinged: None,
@@ -137,7 +150,7 @@ impl<P: Clone> Node<P> {
             visible: identity.visible,
             transport: TransportStatus::Idle,
             features: TransportFeatures::default(),
-            reported_status: (identity.visible, TransportStatus::Idle, false),
+            reported_status: Status { visible: identity.visible, ..Status::default() },
             want_added: SortedSet::new(),
             want_removed: SortedSet::new(),
             closing: None,
@@ -257,11 +270,21 @@ impl<P: Clone> Node<P> {
             self.out.send(coordinator, Frame::Confirm { topic, fence, state });
         }
         self.tell_wants(coordinator);
-        let (visible, transport, idempotent) =
-            (self.visible, self.transport, self.features.idempotency);
-        if self.reported_status != (visible, transport, idempotent) {
-            self.reported_status = (visible, transport, idempotent);
-            self.out.send(coordinator, Frame::Status { visible, transport, idempotent });
+        let status = self.status();
+        if self.reported_status != status {
+            self.reported_status = status;
+            let Status { visible, transport, idempotent, tokenless } = status;
+            self.out.send(coordinator, Frame::Status { visible, transport, idempotent, tokenless });
+        }
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            visible: self.visible,
+            transport: self.transport,
+            idempotent: self.features.idempotency,
+            // While the connection stands, it has its token.
+            tokenless: self.relay.tokenless() && self.transport != TransportStatus::Connected,
         }
     }
 

@@ -23,6 +23,8 @@ const LEAVE_WAIT: Duration = Duration::from_millis(1_500);
 
 struct Page {
     visible: bool,
+    /// It was asked for a token and has not said a word since.
+    silent: bool,
     topics: SortedSet<String>,
 }
 
@@ -48,15 +50,27 @@ impl Pages {
         self.pages.keys().copied().collect()
     }
 
-    /// The page to ask for a token: a visible one, if any is.
+    /// The page to ask for a token: one that answers, a visible one, if any is.
     pub(super) fn best(&self) -> Option<ClientId> {
-        let visible = self.pages.iter().find(|(_, page)| page.visible);
-        visible.or_else(|| self.pages.iter().next()).map(|(client, _)| *client)
+        let best = self.pages.iter().min_by_key(|(_, page)| (page.silent, !page.visible));
+        best.map(|(client, _)| *client)
+    }
+
+    pub(super) fn note_silent(&mut self, client: ClientId, silent: bool) {
+        if let Some(page) = self.pages.get_mut(&client) {
+            page.silent = silent;
+        }
+    }
+
+    pub(super) fn is_silent(&self, client: ClientId) -> bool {
+        self.pages.get(&client).is_none_or(|page| page.silent)
     }
 }
 
 impl<P: Clone> Node<P> {
     pub(super) fn port(&mut self, client: ClientId, packet: &ToNodePacket<P>, now: Instant) {
+        self.pages.note_silent(client, false);
+        self.relay.heard_from_page(client);
         for frame in &packet.frames {
             self.port_frame(client, frame, packet, now);
         }
@@ -76,6 +90,10 @@ impl<P: Clone> Node<P> {
                 self.bad_frame()
             };
         }
+        if matches!(frame, ToNode::Bye) {
+            // Also from a page that was taken for dead: its node must not live on without it.
+            return self.page_says_bye(client, now);
+        }
         if !self.pages.pages.contains_key(&client) {
             if self.closing != Some(client) {
                 self.out.page(client, ToPage::Detached);
@@ -83,7 +101,7 @@ impl<P: Clone> Node<P> {
             return self.bad_frame();
         }
         match frame {
-            ToNode::Attach { .. } => {}
+            ToNode::Attach { .. } | ToNode::Bye => {}
             ToNode::Subscribe { topics } => {
                 topics.iter().for_each(|topic| self.page_subscribes(client, topic))
             }
@@ -107,7 +125,6 @@ impl<P: Clone> Node<P> {
                 }
             }
             ToNode::Ping => self.out.page(client, ToPage::Pong { node: self.me }),
-            ToNode::Bye => self.page_says_bye(client, now),
         }
     }
 
@@ -117,7 +134,7 @@ impl<P: Clone> Node<P> {
         if self.pages.pages.is_empty() {
             self.tab = tab;
         }
-        self.pages.pages.insert(client, Page { visible, topics: SortedSet::new() });
+        self.pages.pages.insert(client, Page { visible, silent: false, topics: SortedSet::new() });
         self.stay();
         if self.config.shared {
             self.locks.request(Purpose::PageEnd(client), false, self.me, &mut self.out);

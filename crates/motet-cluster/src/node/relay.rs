@@ -15,6 +15,8 @@ use crate::table::{RouteState, TransportStatus};
 const PUBLISHES_MAX: usize = 1_000;
 /// A page that does not answer a token request in this time has no token.
 const TOKEN_WAIT: Duration = Duration::from_secs(10);
+/// A page that says nothing at all so long after it was asked does not run.
+const TOKEN_SILENCE: Duration = Duration::from_secs(2);
 /// Answers are awaited a little longer than the caller has, so that its own timeout decides.
 const ANSWER_SLACK: Duration = Duration::from_millis(500);
 
@@ -29,6 +31,13 @@ struct Sending {
     until: Instant,
 }
 
+struct TokenCall {
+    page: ClientId,
+    /// When the page's silence is noticed, until it says anything.
+    silent_at: Option<Instant>,
+    until: Instant,
+}
+
 /// Calls under way.
 #[derive(Default)]
 pub(super) struct Relay {
@@ -36,8 +45,10 @@ pub(super) struct Relay {
     relayed: SortedMap<CallId, Relayed>,
     /// Through this node's own connection.
     sending: SortedMap<CallId, Sending>,
-    /// Tokens asked for: of which page, and until when.
-    tokens: SortedMap<Option<String>, (ClientId, Instant)>,
+    /// Tokens asked for, by topic; `None` is the connection's.
+    tokens: SortedMap<Option<String>, TokenCall>,
+    /// A token is needed, and there is no page that would say a word.
+    tokenless: bool,
 }
 
 impl Relay {
@@ -46,10 +57,22 @@ impl Relay {
         !self.sending.is_empty()
     }
 
+    pub(super) fn tokenless(&self) -> bool {
+        self.tokenless
+    }
+
+    pub(super) fn heard_from_page(&mut self, client: ClientId) {
+        self.tokenless = false;
+        for call in self.tokens.values_mut().filter(|call| call.page == client) {
+            call.silent_at = None;
+        }
+    }
+
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let relayed = self.relayed.values().map(|call| call.until);
         let sending = self.sending.values().map(|call| call.until);
-        relayed.chain(sending).chain(self.tokens.values().map(|(_, until)| *until)).min()
+        let tokens = self.tokens.values().map(|call| call.silent_at.unwrap_or(call.until));
+        relayed.chain(sending).chain(tokens).min()
     }
 }
 
@@ -169,7 +192,7 @@ impl<P: Clone> Node<P> {
 
     pub(super) fn relay_page_gone(&mut self, client: ClientId) {
         self.relay.relayed.retain(|_, relayed| relayed.client != client);
-        let asked = self.relay.tokens.iter().filter(|(_, (page, _))| *page == client);
+        let asked = self.relay.tokens.iter().filter(|(_, call)| call.page == client);
         let asked: Vec<_> = asked.map(|(topic, _)| topic.clone()).collect();
         for topic in asked {
             self.relay.tokens.remove(&topic);
@@ -180,10 +203,31 @@ impl<P: Clone> Node<P> {
     pub(super) fn relay_tick(&mut self, now: Instant) {
         self.relay.relayed.retain(|_, call| call.until > now);
         self.relay.sending.retain(|_, call| call.until > now);
-        let late = self.relay.tokens.iter().filter(|(_, (_, until))| *until <= now);
+        let late = self.relay.tokens.iter().filter(|(_, call)| call.until <= now);
         let late: Vec<_> = late.map(|(topic, _)| topic.clone()).collect();
         for topic in late {
             self.token_given(topic, None);
+        }
+        let due = |call: &TokenCall| call.silent_at.is_some_and(|at| at <= now);
+        let silent = self.relay.tokens.iter().filter(|(_, call)| due(call));
+        let silent: Vec<_> = silent.map(|(topic, call)| (topic.clone(), call.page)).collect();
+        for (topic, page) in silent {
+            self.page_is_silent(topic, page);
+        }
+    }
+
+    /// The page that was asked does not run: another one is asked, and when none does, the
+    /// coordinator gives this node's topics to one whose page does (B33).
+    fn page_is_silent(&mut self, topic: Option<String>, page: ClientId) {
+        self.pages.note_silent(page, true);
+        let other = self.pages.best().filter(|other| !self.pages.is_silent(*other));
+        if other.is_some() {
+            self.relay.tokens.remove(&topic);
+            return self.token_wanted(topic);
+        }
+        self.relay.tokenless = true;
+        if let Some(call) = self.relay.tokens.get_mut(&topic) {
+            call.silent_at = None;
         }
     }
 
@@ -194,11 +238,16 @@ impl<P: Clone> Node<P> {
         }
         match self.pages.best() {
             Some(client) => {
-                let until = self.clock.now() + TOKEN_WAIT;
-                self.relay.tokens.insert(topic.clone(), (client, until));
+                let now = self.clock.now();
+                let (silent_at, until) = (Some(now + TOKEN_SILENCE), now + TOKEN_WAIT);
+                let call = TokenCall { page: client, silent_at, until };
+                self.relay.tokens.insert(topic.clone(), call);
                 self.out.page(client, ToPage::TokenWanted { topic });
             }
-            None => self.out.transport(TransportOp::Token { topic, token: None }),
+            None => {
+                self.relay.tokenless = true;
+                self.out.transport(TransportOp::Token { topic, token: None });
+            }
         }
     }
 

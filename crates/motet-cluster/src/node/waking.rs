@@ -35,11 +35,12 @@ impl<P: Clone> Node<P> {
                     self.query(Query::Prove(None));
                 }
             }
-            Role::Following if !self.owner.is_empty() => {
-                self.out.announce(Frame::Revalidate { fence: self.known });
-            }
-            // Nothing is owned, or nobody governs: the next report settles what stands.
-            _ => return self.revalidated(),
+            // Nothing is owned: there is nothing to ask.
+            _ if self.owner.is_empty() => return self.revalidated(),
+            Role::Following => self.out.announce(Frame::Revalidate { fence: self.known }),
+            // Nobody governs, or the office was taken away meanwhile: the next table says what
+            // stands.
+            Role::Joining { .. } | Role::Electing => {}
         }
         self.revalidate_at = Some(now + REVALIDATE_WAIT);
     }

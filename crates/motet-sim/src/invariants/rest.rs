@@ -201,21 +201,23 @@ impl World {
     /// `no-orphan`: in time every topic with a subscriber has an owner, and no other topic has.
     fn await_owners(&mut self) {
         let backoff = if self.checks.backoff { BACKOFF_MAX } else { SECOND };
-        let bound = self.now + SETTLE_BASE + backoff;
+        let mut bound = self.now + SETTLE_BASE + backoff;
+        let restarted = bound + RESTART_WAIT;
         let least = self.now + 3 * SECOND;
         loop {
             self.run_until(self.now + 250 * MS);
             if self.checks.violation.is_some() {
                 return;
             }
+            // A page may have used up the starts of its node for this minute: what it listens on
+            // has the usual time from when its node is there.
+            let restarting = self.now < restarted && self.some_page_waits_for_its_node();
+            if restarting {
+                bound = self.now + SETTLE_BASE + backoff;
+            }
             match self.orphans() {
-                // Whoever still waits for its node is given the time for it.
-                None if self.now >= least
-                    && (self.restart_wait() == 0 || self.now >= bound + RESTART_WAIT) =>
-                {
-                    return;
-                }
-                Some(text) if self.now >= bound + self.restart_wait() => {
+                None if self.now >= least && !restarting => return,
+                Some(text) if self.now >= bound => {
                     self.checks.fail("no-orphan", self.now, &text);
                     return;
                 }
@@ -224,13 +226,11 @@ impl World {
         }
     }
 
-    /// More time where a page has used up the starts of its node for this minute.
-    fn restart_wait(&self) -> u64 {
-        let nodeless = (0..self.tabs.len()).filter_map(|tab| self.open_page(tab)).any(|id| {
+    fn some_page_waits_for_its_node(&self) -> bool {
+        (0..self.tabs.len()).filter_map(|tab| self.open_page(tab)).any(|id| {
             let page = self.contexts[id].page.as_ref();
             page.is_some_and(|page| !page.app.closing && page.port.is_none())
-        });
-        if nodeless { RESTART_WAIT } else { 0 }
+        })
     }
 
     fn orphans(&self) -> Option<String> {
