@@ -223,6 +223,7 @@ impl<P: Clone> Node<P> {
         self.coordinator = None;
         self.pages_coordinator();
         self.role = Role::Joining { hello_at: now, wait: HELLO_WAIT };
+        self.heard_from_coordinator(now);
         self.queue_for_office();
     }
 }

@@ -27,6 +27,7 @@ impl<P: Clone> Node<P> {
     /// The node's own lock is held: it is a member now.
     pub(super) fn enter(&mut self, now: Instant) {
         self.queue_for_office();
+        self.heard_from_coordinator(now);
         self.say_hello(now);
         if let Some(coordinator) = self.coordinator {
             // Whoever governs has heard nothing of it, or has taken it for dead when its lock was
@@ -116,20 +117,26 @@ impl<P: Clone> Node<P> {
         }
     }
 
+    /// A node that joins knows nobody's rank: its id spreads it.
+    fn turn(&self) -> Duration {
+        let spread = u64::try_from(RANK_STEP.as_millis()).unwrap_or(u64::MAX) * u64::from(RANK_MAX);
+        Duration::from_millis(self.me.bits() % spread)
+    }
+
     fn rank(&self) -> Duration {
         RANK_STEP * self.replica.rank(self.me, self.coordinator).min(RANK_MAX)
     }
 
     fn steal_at(&self) -> Option<Instant> {
-        if self.leaving || !matches!(self.role, Role::Following) {
+        if self.leaving || !self.alive {
             return None;
         }
-        let wait = match (self.orphaned, self.pinged) {
-            (Some(since), _) => since + ORPHAN_STEAL,
-            (None, Some(asked)) => asked + ANSWER_WAIT,
-            (None, None) => return None,
+        let at = match (&self.role, self.orphaned, self.pinged) {
+            (Role::Following, Some(since), _) => since + ORPHAN_STEAL + self.rank(),
+            (Role::Following, None, Some(asked)) => asked + ANSWER_WAIT + self.rank(),
+            (Role::Joining { .. }, ..) => self.heard + SILENCE_PING + ANSWER_WAIT + self.turn(),
+            _ => return None,
         };
-        let at = wait + self.rank();
         Some(self.listening.map_or(at, |until| until.max(at)))
     }
 
