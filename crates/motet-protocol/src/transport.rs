@@ -5,6 +5,8 @@
 //! given: after a lost connection it reconnects with backoff by itself, subscribes again what is
 //! wanted, and recovers from the last position it has handed out.
 
+use core::time::Duration;
+
 use crate::error::Error;
 use crate::id::CallId;
 use crate::position::{Offset, Position};
@@ -50,6 +52,8 @@ pub struct PublishRequest<P> {
     pub message_id: Option<String>,
     /// The application's timestamp, milliseconds since 1970.
     pub timestamp_ms: Option<i64>,
+    /// Time left before the caller gives up. What was not written by then never is.
+    pub remaining: Duration,
 }
 
 /// A page of a topic's history.
@@ -88,7 +92,8 @@ pub enum TransportOp<P> {
         topic: String,
     },
     /// Publish once. A publication that was not yet written when the connection is lost fails as
-    /// [`crate::ErrorCode::TransportUnavailable`]; one that was written, as
+    /// [`crate::ErrorCode::TransportUnavailable`], when its time is up, as
+    /// [`crate::ErrorCode::DeadlineExceeded`]; one that was written, as
     /// [`crate::ErrorCode::OutcomeUnknown`].
     Publish(PublishRequest<P>),
     /// Read history once.

@@ -52,6 +52,8 @@ fn judge(code: ErrorCode) -> Verdict {
         ErrorCode::PeerGone
         | ErrorCode::TransportUnavailable
         | ErrorCode::NodeUnavailable
+        // Of this attempt: whether an earlier one was done is told when the call's own time is up.
+        | ErrorCode::DeadlineExceeded
         | ErrorCode::ResourceBusy
         | ErrorCode::Backpressure
         | ErrorCode::RateLimited => Verdict::NotDone,

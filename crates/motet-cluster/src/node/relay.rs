@@ -133,7 +133,8 @@ impl<P: Clone> Node<P> {
             let error = Some(ErrorCode::ResourceBusy.into());
             return self.out.send(origin, Frame::Published { call: publish.call, error });
         }
-        let until = now + Duration::from_millis(publish.remaining_ms.into()) + ANSWER_SLACK;
+        let remaining = Duration::from_millis(publish.remaining_ms.into());
+        let until = now + remaining + ANSWER_SLACK;
         self.relay.sending.insert(publish.call, Sending { origin, until });
         self.hold_connection();
         self.out.transport(TransportOp::Publish(PublishRequest {
@@ -143,6 +144,7 @@ impl<P: Clone> Node<P> {
             idempotency_key: publish.idempotency_key.clone(),
             message_id: publish.message_id.clone(),
             timestamp_ms: publish.timestamp_ms,
+            remaining,
         }));
     }
 

@@ -90,7 +90,7 @@ impl<P: Clone> Client<P> {
         self.end_session();
         self.topics.clear();
         self.topics_due = None;
-        self.held.clear();
+        self.held.take();
         self.token = None;
         self.token_seen = false;
         self.retry.reset();

@@ -11,6 +11,7 @@
 
 mod call;
 mod config;
+mod held;
 mod io;
 mod link;
 mod live;
@@ -28,9 +29,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use motet_protocol::transport::{
-    HistoryRequest, PublishRequest, TransportEvent, TransportFeatures, TransportOp,
-};
+use motet_protocol::transport::{TransportEvent, TransportFeatures, TransportOp};
 use motet_protocol::{Instant, Rng, SortedMap};
 
 pub use config::{ClientConfig, TopicTokens};
@@ -38,16 +37,10 @@ pub use io::{Input, Output, SocketId};
 
 use crate::message::Command;
 use call::Calls;
+use held::{Held, NodeCall};
 use link::Link;
 use retry::Retry;
 use subscription::{Refresh, Subscription};
-
-/// A call that waits for the connection.
-#[derive(Clone, Debug)]
-enum Held<P> {
-    Publish(PublishRequest<P>),
-    History(HistoryRequest),
-}
 
 /// One connection to a server, and what is wanted over it.
 #[derive(Debug)]
@@ -71,7 +64,7 @@ pub struct Client<P> {
     calls: Calls,
     /// Commands that were not handed to the socket yet.
     pending: Vec<Command<P>>,
-    held: VecDeque<Held<P>>,
+    held: Held<P>,
     topics: SortedMap<String, Subscription>,
     /// Not later than the first time at which a subscription needs something.
     topics_due: Option<Instant>,
@@ -97,7 +90,7 @@ impl<P: Clone> Client<P> {
             ping: link::Ping::default(),
             calls: Calls::default(),
             pending: Vec::new(),
-            held: VecDeque::new(),
+            held: Held::new(),
             topics: SortedMap::new(),
             topics_due: None,
             stall: timer::Stall::default(),
@@ -149,8 +142,11 @@ impl<P: Clone> Client<P> {
             TransportOp::Close => self.close(now),
             TransportOp::Subscribe { topic, since } => self.want(now, topic, since),
             TransportOp::Unsubscribe { topic } => self.give_up(now, topic),
-            TransportOp::Publish(request) => self.call(now, Held::Publish(request)),
-            TransportOp::History(request) => self.call(now, Held::History(request)),
+            TransportOp::Publish(request) => {
+                let deadline = now + request.remaining;
+                self.call(now, NodeCall::Publish(request, deadline));
+            }
+            TransportOp::History(request) => self.call(now, NodeCall::History(request)),
             TransportOp::Token { topic: None, token } => self.token_given(now, token),
             TransportOp::Token { topic: Some(topic), token } => {
                 self.topic_token_given(now, &topic, token);

@@ -4,24 +4,25 @@ use motet_protocol::transport::{HistoryPage, HistoryRequest, PublishRequest, Tra
 use motet_protocol::{CallId, ErrorCode, Instant, Position, StreamEpoch};
 
 use super::call::Purpose;
+use super::held::NodeCall;
 use super::link::{Link, Next};
 use super::subscription::hand_out_all;
-use super::{Client, Held, refusal};
+use super::{Client, refusal};
 use crate::message::{self, ErrorReply, HistoryResult, PublishExtension, Request, StreamPosition};
 
 impl<P: Clone> Client<P> {
     /// Sends a call, or holds it while the connection is about to stand.
-    pub(super) fn call(&mut self, now: Instant, call: Held<P>) {
+    pub(super) fn call(&mut self, now: Instant, call: NodeCall<P>) {
         if self.calls.len() + self.held.len() >= self.config.calls_max {
             return self.fail(&call, ErrorCode::Backpressure);
         }
         match self.link {
             Link::Connected { .. } => self.send_call(now, call),
             Link::AwaitingToken { .. } | Link::Opening { .. } | Link::Connecting { .. } => {
-                self.held.push_back(call);
+                self.held.push(call);
             }
             Link::Closing { then: Next::Attempt { at }, .. } if at <= now => {
-                self.held.push_back(call);
+                self.held.push(call);
             }
             Link::Closing { .. } | Link::Idle | Link::BackingOff { .. } | Link::Refused => {
                 self.fail(&call, ErrorCode::TransportUnavailable);
@@ -29,13 +30,13 @@ impl<P: Clone> Client<P> {
         }
     }
 
-    fn fail(&mut self, call: &Held<P>, code: ErrorCode) {
+    fn fail(&mut self, call: &NodeCall<P>, code: ErrorCode) {
         match call {
-            Held::Publish(request) => {
+            NodeCall::Publish(request, _) => {
                 let result = Err(code.into());
                 self.event(TransportEvent::Published { call: request.call, result });
             }
-            Held::History(request) => {
+            NodeCall::History(request) => {
                 let result = Err(code.into());
                 self.event(TransportEvent::History { call: request.call, result });
             }
@@ -44,19 +45,29 @@ impl<P: Clone> Client<P> {
 
     /// Calls that waited for the connection go out in their order.
     pub(super) fn send_held(&mut self, now: Instant) {
-        for call in core::mem::take(&mut self.held) {
+        for call in self.held.take() {
             self.send_call(now, call);
         }
     }
 
-    fn send_call(&mut self, now: Instant, call: Held<P>) {
+    /// Calls whose callers have given up are not sent any more: they were not done.
+    pub(super) fn expire_held(&mut self, now: Instant) {
+        for call in self.held.take_expired(now) {
+            self.fail(&call, ErrorCode::DeadlineExceeded);
+        }
+    }
+
+    fn send_call(&mut self, now: Instant, call: NodeCall<P>) {
+        if call.is_expired(now) {
+            return self.fail(&call, ErrorCode::DeadlineExceeded);
+        }
         match call {
-            Held::Publish(request) => {
+            NodeCall::Publish(request, _) => {
                 let purpose = Purpose::Publish(request.call);
                 let request = Request::Publish(self.publish_request(request));
                 self.send(now, purpose, request);
             }
-            Held::History(request) => {
+            NodeCall::History(request) => {
                 let purpose = Purpose::History(request.call);
                 self.send(now, purpose, Request::History(history_request(request)));
             }
@@ -79,7 +90,7 @@ impl<P: Clone> Client<P> {
 
     /// The connection is gone: whatever waits for it is told what is known.
     pub(super) fn fail_calls(&mut self) {
-        for call in core::mem::take(&mut self.held) {
+        for call in self.held.take() {
             self.fail(&call, ErrorCode::TransportUnavailable);
         }
         let calls: Vec<_> = self.calls.end().collect();

@@ -54,7 +54,10 @@ impl<P: Clone> Client<P> {
             | Link::Closing { until, .. } => Some(until),
             _ => None,
         };
-        [judged, own, self.refresh.due(), self.topics_due].into_iter().flatten().min()
+        [judged, own, self.refresh.due(), self.topics_due, self.held.due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The first deadline that judges somebody else's silence.
@@ -71,6 +74,8 @@ impl<P: Clone> Client<P> {
         if due.is_some_and(|due| due <= now) && self.stall.judges(now, due) {
             self.judge_silence(now);
         }
+        // Before anything that may make the connection stand, so that nothing late is written.
+        self.expire_held(now);
         self.link_due(now);
         if self.refresh.due().is_some_and(|due| due <= now) {
             self.refresh_due(now);

@@ -17,6 +17,7 @@ fn publish(number: u64) -> TransportOp<Bytes> {
         idempotency_key: Some(format!("key {number}")),
         message_id: Some(format!("id {number}")),
         timestamp_ms: Some(i64::try_from(number).expect("a small number")),
+        remaining: seconds(10),
     })
 }
 

@@ -146,6 +146,25 @@ fn b12_the_deadline_tells_not_done_from_unknown() {
 }
 
 #[test]
+fn b12_a_repeat_that_comes_too_late_says_nothing_about_the_first_attempt() {
+    for (outcome, told) in [
+        (ErrorCode::OutcomeUnknown, ErrorCode::OutcomeUnknown),
+        (ErrorCode::PeerGone, ErrorCode::DeadlineExceeded),
+    ] {
+        let mut rig = Rig::running();
+        rig.publish(1, "t");
+        let first = sent(&mut rig);
+        rig.published(first[0].call, Some(outcome), true);
+        rig.pass_alive(9_999);
+        let again = sent(&mut rig);
+        rig.published(again[0].call, Some(ErrorCode::DeadlineExceeded), true);
+        assert_eq!((rig.settled(), sent(&mut rig)), (vec![], vec![]));
+        rig.pass(1);
+        assert_eq!(rig.settled(), [(1, Some(told))]);
+    }
+}
+
+#[test]
 fn b12_a_publication_made_before_the_start_waits_and_settles_in_time() {
     let mut rig = Rig::new();
     rig.publish(1, "t");

@@ -5,6 +5,10 @@ use super::*;
 use crate::message::{HistoryResult, PublishExtension, ServerErrorCode, StreamPosition};
 
 fn publish(number: u64) -> TransportOp<u64> {
+    publish_within(number, seconds(10))
+}
+
+fn publish_within(number: u64, remaining: Duration) -> TransportOp<u64> {
     TransportOp::Publish(PublishRequest {
         call: CallId::from_bits(number),
         topic: "news".into(),
@@ -12,6 +16,7 @@ fn publish(number: u64) -> TransportOp<u64> {
         idempotency_key: Some("key".into()),
         message_id: Some("id".into()),
         timestamp_ms: Some(5),
+        remaining,
     })
 }
 
@@ -108,6 +113,45 @@ fn a_failed_attempt_fails_what_waited_for_it() {
             TransportEvent::History { call: CallId::from_bits(2), result },
         ]
     );
+}
+
+#[test]
+fn a_publication_held_beyond_its_callers_deadline_is_not_done_and_never_written() {
+    let mut rig = Rig::new();
+    rig.op(TransportOp::Open);
+    rig.op(publish_within(1, seconds(2)));
+    rig.op(publish_within(2, seconds(5)));
+    rig.clear();
+    rig.wait(seconds(3));
+    assert_eq!(rig.events, [published(1, Err(ErrorCode::DeadlineExceeded))]);
+    rig.open();
+    rig.accept(ConnectResult::default());
+    assert_eq!(rig.names(), ["connect", "publish 2"]);
+}
+
+#[test]
+fn a_connection_that_stands_after_a_sleep_writes_nothing_that_is_late() {
+    let mut rig = Rig::new();
+    rig.op(TransportOp::Open);
+    rig.open();
+    rig.op(publish_within(1, seconds(2)));
+    rig.clear();
+    // The reply is read before the overdue timer fires.
+    rig.now += seconds(3);
+    let connect = 1;
+    rig.answer(connect, ReplyBody::Connect(Box::default()));
+    assert_eq!(rig.events[1..], [published(1, Err(ErrorCode::DeadlineExceeded))]);
+    assert!(rig.frames.is_empty());
+}
+
+#[test]
+fn a_written_publication_is_never_told_as_not_done() {
+    let mut rig = Rig::connected();
+    rig.op(publish_within(1, seconds(1)));
+    rig.wait(seconds(4));
+    assert!(rig.events.is_empty(), "its answer may still come");
+    rig.wait(seconds(1));
+    assert_eq!(rig.events[0], published(1, Err(ErrorCode::OutcomeUnknown)));
 }
 
 #[test]

@@ -102,6 +102,7 @@ fn publish() -> TransportOp<u64> {
         idempotency_key: None,
         message_id: None,
         timestamp_ms: None,
+        remaining: seconds(10),
     })
 }
 
