@@ -10,7 +10,7 @@ const REQUIRED: [(&str, &[(u32, u32)]); 2] =
     [("B", &[(1, 6), (8, 12), (14, 16), (18, 19), (25, 32), (35, 35)]), ("RT", &[(1, 13)])];
 
 /// Whether a row without a test breaks the rule.
-const UNPROVED_IS_REFUSED: bool = false;
+const UNPROVED_IS_REFUSED: bool = true;
 
 struct Row<'a> {
     line: usize,

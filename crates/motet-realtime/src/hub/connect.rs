@@ -126,13 +126,15 @@ impl<P: Payload> Hub<P> {
         session.closes_at = expires_in.map(|ttl| now + ttl + self.options.expired_close_delay);
         self.users.entry(claims.user.clone()).or_default().insert(id);
         let ping = self.options.ping_interval;
+        // A client that answers frames need not know of them.
+        let tells_of_pings = !ping.is_zero() && !session.frame_pings;
         Box::new(ConnectResult {
             client,
             version: self.options.version.clone(),
             expires: expires_in.is_some(),
             ttl: expires_in.map_or(0, whole_seconds),
-            ping: if ping.is_zero() { 0 } else { whole_seconds(ping) },
-            pong: !ping.is_zero() && !self.options.pong_timeout.is_zero(),
+            ping: if tells_of_pings { whole_seconds(ping) } else { 0 },
+            pong: tells_of_pings && !self.options.pong_timeout.is_zero(),
             motet,
             ..ConnectResult::default()
         })

@@ -20,6 +20,11 @@ pub struct ApiCallId(pub u64);
 pub enum Input<P> {
     /// A connection was opened.
     Open(SessionId),
+    /// An open connection wants to be pinged by frames of its transport instead of messages. To be
+    /// said before its first command.
+    FramePings(SessionId),
+    /// A connection answered [`Output::FramePing`].
+    FramePong(SessionId),
     /// A connection sent a command.
     Command(SessionId, Command<P>),
     /// A connection sent something that is no command.
@@ -47,6 +52,8 @@ pub enum Output<P> {
     Reply(SessionId, Reply<P>),
     /// Send the same to many connections. Encode it once per encoding.
     Fanout(Push<P>, Arc<Vec<SessionId>>),
+    /// Send a ping frame of the transport to one connection.
+    FramePing(SessionId),
     /// Send what is queued, then close with this code. No [`Input::Closed`] is needed, one is
     /// harmless.
     Close(SessionId, Disconnect),

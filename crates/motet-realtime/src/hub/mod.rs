@@ -102,6 +102,8 @@ impl<P: Payload> Hub<P> {
     pub fn handle(&mut self, now: Instant, input: Input<P>) {
         match input {
             Input::Open(session) => self.open(now, session),
+            Input::FramePings(session) => self.use_frame_pings(session),
+            Input::FramePong(session) => self.take_frame_pong(session),
             Input::Command(session, command) => self.take_command(now, session, command),
             Input::Malformed(session) => self.disconnect_bad_request(session),
             Input::Slow(session) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use motet_protocol::Instant;
 
-use super::{ApiCallId, Hub, SessionId};
+use super::{ApiCallId, Hub, Output, SessionId};
 use crate::message::{DisconnectCode, Reply, ServerErrorCode, UnsubscribeCode};
 use crate::payload::Payload;
 use crate::server::{Phase, Step, SubscriptionState};
@@ -85,7 +85,25 @@ impl<P: Payload> Hub<P> {
         if !timeout.is_zero() {
             session.pong_due = Some(now + timeout);
         }
-        self.send(id, Reply::ping());
+        if session.frame_pings {
+            self.outputs.push_back(Output::FramePing(id));
+        } else {
+            self.send(id, Reply::ping());
+        }
+    }
+
+    pub(super) fn use_frame_pings(&mut self, id: SessionId) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.frame_pings = true;
+        }
+    }
+
+    /// Unlike a message, a pong frame may come unasked (RFC 6455, 5.5.3).
+    pub(super) fn take_frame_pong(&mut self, id: SessionId) {
+        if let Some(session) = self.sessions.get_mut(&id).filter(|session| session.frame_pings) {
+            session.pong_due = None;
+            self.arm(id);
+        }
     }
 
     pub(super) fn take_pong(&mut self, id: SessionId) {

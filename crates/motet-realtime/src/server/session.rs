@@ -23,6 +23,8 @@ pub(crate) struct Session<P> {
     /// The command that waits for an answer; later ones wait in the backlog.
     pub(crate) waiting: Option<Waiting<P>>,
     pub(crate) backlog: VecDeque<Command<P>>,
+    /// Pinged by frames of the transport, of which the client's code learns nothing.
+    pub(crate) frame_pings: bool,
     pub(crate) next_ping: Option<Instant>,
     pub(crate) pong_due: Option<Instant>,
     /// When the connection ends unless it is refreshed, grace included.
@@ -87,6 +89,7 @@ impl<P: Clone> Session<P> {
             subs: BTreeMap::new(),
             waiting: None,
             backlog: VecDeque::new(),
+            frame_pings: false,
             next_ping: None,
             pong_due: None,
             closes_at: None,

@@ -291,7 +291,7 @@ impl World {
                 }
                 Output::Broker(_) => unreachable!("the embedded hub answers these"),
                 Output::ApiReply(_, result) => self.api.push(result.ok()),
-                Output::Accepted { .. } => {}
+                Output::Accepted { .. } | Output::FramePing(_) => {}
             }
         }
     }

@@ -86,6 +86,26 @@ fn pings_come_every_25_seconds_and_a_missing_pong_closes_with_3012() {
 }
 
 #[test]
+fn a_connection_pinged_by_frames_is_told_of_no_pings_and_judged_by_its_pong_frames() {
+    let mut world = World::new(options());
+    let session = world.open();
+    world.input(Input::FramePings(session));
+    world.send(session, Command::new(1, Request::Connect(Box::default())));
+    let replies = world.inbox(session);
+    let ReplyBody::Connect(result) = &replies[0].body else { panic!("{replies:?}") };
+    assert_eq!((result.ping, result.pong), (0, false));
+    world.input(Input::FramePong(session));
+    world.pass_to_next_timer();
+    assert_eq!(world.frame_pings, [session], "an unasked pong before it is no offence");
+    world.input(Input::FramePong(session));
+    world.pass(Duration::from_secs(25));
+    assert_eq!(world.frame_pings, [session, session]);
+    assert!(world.inbox(session).is_empty() && world.closed.is_empty());
+    world.pass(Duration::from_secs(8));
+    assert_eq!(world.closed.get(&session), Some(&3012));
+}
+
+#[test]
 fn an_unsolicited_pong_closes_with_3501() {
     let mut world = World::new(options());
     let session = world.client();

@@ -56,7 +56,10 @@ impl Slow {
                 Output::Close(session, disconnect) => {
                     self.closed.push((session, disconnect.code.0));
                 }
-                Output::Verify { .. } | Output::ApiReply(..) | Output::Accepted { .. } => {}
+                Output::Verify { .. }
+                | Output::ApiReply(..)
+                | Output::Accepted { .. }
+                | Output::FramePing(_) => {}
             }
         }
     }

@@ -52,6 +52,7 @@ pub(crate) struct World {
     /// What each connection was sent and has not looked at.
     inbox: BTreeMap<SessionId, VecDeque<Reply<u64>>>,
     pub(crate) closed: BTreeMap<SessionId, u32>,
+    pub(crate) frame_pings: Vec<SessionId>,
     api: BTreeMap<ApiCallId, Result<ApiResult<u64>, ApiError>>,
     pub(crate) accepted: Vec<(String, u64)>,
     tokens: BTreeMap<String, Result<TokenClaims<u64>, TokenError>>,
@@ -67,6 +68,7 @@ impl World {
             hub: EmbeddedHub::new(hub, broker),
             inbox: BTreeMap::new(),
             closed: BTreeMap::new(),
+            frame_pings: Vec::new(),
             api: BTreeMap::new(),
             accepted: Vec::new(),
             tokens: BTreeMap::new(),
@@ -92,6 +94,7 @@ impl World {
                     self.inbox.entry(*session).or_default().push_back(reply);
                 }
             }
+            Output::FramePing(session) => self.frame_pings.push(session),
             Output::Close(session, disconnect) => {
                 self.closed.insert(session, disconnect.code.0);
             }

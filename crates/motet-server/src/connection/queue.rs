@@ -26,6 +26,8 @@ struct State {
     /// Chunks of one or more encoded messages each.
     chunks: VecDeque<Bytes>,
     bytes: usize,
+    /// A ping frame is to be sent, ahead of the chunks: they may be many.
+    ping: bool,
     /// The connection is to be closed once the chunks are written.
     closing: Option<Disconnect>,
     /// The connection's task, when it waits for something to write or for leave to read.
@@ -48,6 +50,8 @@ pub enum Pushed {
 pub enum Next {
     /// Write these chunks.
     Write(Vec<Bytes>),
+    /// Send a ping frame.
+    Ping,
     /// Close with this code.
     Close(Disconnect),
 }
@@ -84,6 +88,15 @@ impl Outgoing {
         Pushed::Queued
     }
 
+    /// Sends a ping frame; one that is not out yet stands for all.
+    pub fn ping(&self) {
+        let mut state = self.lock();
+        state.ping = true;
+        let waker = state.waker.take();
+        drop(state);
+        wake(waker);
+    }
+
     /// Closes the connection once what is queued is written.
     pub fn close(&self, disconnect: Disconnect) {
         let mut state = self.lock();
@@ -96,6 +109,9 @@ impl Outgoing {
     /// Takes what is to be written, at most about `bytes_max`; the closing comes last.
     pub fn poll_next(&self, context: &mut Context<'_>, bytes_max: usize) -> Poll<Next> {
         let mut state = self.lock();
+        if core::mem::take(&mut state.ping) {
+            return Poll::Ready(Next::Ping);
+        }
         if state.chunks.is_empty() {
             return match state.closing.clone() {
                 Some(disconnect) => Poll::Ready(Next::Close(disconnect)),

@@ -4,6 +4,9 @@
 //! and in one write. Reading goes on while a write is stuck, so a peer that does not read is
 //! still heard, and its silence is still noticed.
 
+#[cfg(test)]
+mod tests;
+
 use core::time::Duration;
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +18,7 @@ use futures_util::{Sink, Stream};
 use motet_realtime::codec::{Encoding, Limits};
 use motet_realtime::hub::SessionId;
 use motet_realtime::message::{Command, Disconnect, DisconnectCode, Request};
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
@@ -24,7 +27,6 @@ use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::queue::{Next, Outgoing};
-use super::stream::ServerStream;
 use crate::engine::HubHandle;
 
 /// Payload bytes of one frame, about; a single larger message still goes out whole. Clients limit
@@ -44,32 +46,20 @@ pub(crate) struct ConnectionLimits {
     pub(crate) message_bytes_max: usize,
 }
 
-/// Serves a connection until it ends, then tells the hub.
-pub(crate) async fn run(
-    socket: WebSocketStream<ServerStream>,
+/// Serves a connection that the hub knows of until it ends, then tells the hub.
+pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: WebSocketStream<S>,
     session: SessionId,
     outgoing: Arc<Outgoing>,
     hub: HubHandle,
     limits: ConnectionLimits,
 ) {
-    hub.open(session, outgoing.clone());
-    Connection {
-        socket,
-        session,
-        outgoing,
-        hub: hub.clone(),
-        limits,
-        deadline: None,
-        hearing: Hearing::Frames,
-        close_queued: false,
-        dirty: false,
-    }
-    .await;
+    Connection::new(socket, session, outgoing, hub.clone(), limits).await;
     hub.closed(session);
 }
 
-struct Connection {
-    socket: WebSocketStream<ServerStream>,
+struct Connection<S> {
+    socket: WebSocketStream<S>,
     session: SessionId,
     outgoing: Arc<Outgoing>,
     hub: HubHandle,
@@ -80,6 +70,8 @@ struct Connection {
     close_queued: bool,
     /// Something was handed to the socket and not flushed.
     dirty: bool,
+    /// A ping frame was sent and not answered yet.
+    pinged: bool,
 }
 
 /// What becomes of what the peer sends.
@@ -92,7 +84,7 @@ enum Hearing {
     Nothing,
 }
 
-impl Future for Connection {
+impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -121,7 +113,28 @@ impl Future for Connection {
     }
 }
 
-impl Connection {
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    fn new(
+        socket: WebSocketStream<S>,
+        session: SessionId,
+        outgoing: Arc<Outgoing>,
+        hub: HubHandle,
+        limits: ConnectionLimits,
+    ) -> Self {
+        Self {
+            socket,
+            session,
+            outgoing,
+            hub,
+            limits,
+            deadline: None,
+            hearing: Hearing::Frames,
+            close_queued: false,
+            dirty: false,
+            pinged: false,
+        }
+    }
+
     /// Writes what waits. Pending when everything is written or the socket takes no more.
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         loop {
@@ -135,6 +148,10 @@ impl Connection {
             ready!(Pin::new(&mut self.socket).poll_ready(context))?;
             let message = match ready!(self.outgoing.poll_next(context, FRAME_BYTES_TARGET)) {
                 Next::Write(chunks) => self.frame(chunks),
+                Next::Ping => {
+                    self.pinged = true;
+                    Message::Ping(Bytes::new())
+                }
                 Next::Close(disconnect) => {
                     self.close_queued = true;
                     let code = u16::try_from(disconnect.code.0).unwrap_or(FALLBACK_CLOSE_CODE);
@@ -201,6 +218,10 @@ impl Connection {
                     // So is the answer to a ping.
                     self.dirty = true;
                     return Poll::Ready(Ok(()));
+                }
+                // Only the awaited one: a flood of them is none of the hub's business.
+                Message::Pong(_) if core::mem::take(&mut self.pinged) => {
+                    self.hub.frame_pong(self.session);
                 }
                 _ => {}
             }

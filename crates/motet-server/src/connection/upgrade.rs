@@ -34,6 +34,7 @@ pub enum UpgradeError {
 /// A handshake that was understood.
 pub struct Upgrade {
     encoding: Encoding,
+    frame_pings: bool,
     accept_key: String,
     /// The subprotocol to confirm.
     protocol: Option<&'static str>,
@@ -63,15 +64,22 @@ impl Upgrade {
         let wants_protobuf = protocol == Some(PROTOBUF_PROTOCOL)
             || request.uri().query().is_some_and(asks_for_protobuf);
         let encoding = if wants_protobuf { Encoding::Protobuf } else { Encoding::Json };
+        let frame_pings = request.uri().query().is_some_and(asks_for_frame_pings);
         let accept_key = derive_accept_key(key.as_bytes());
         let on_upgrade = hyper::upgrade::on(request);
-        Ok(Self { encoding, accept_key, protocol, on_upgrade })
+        Ok(Self { encoding, frame_pings, accept_key, protocol, on_upgrade })
     }
 
     /// The encoding that the client chose.
     #[must_use]
     pub const fn encoding(&self) -> Encoding {
         self.encoding
+    }
+
+    /// Whether the client wants to be pinged by WebSocket frames instead of messages.
+    #[must_use]
+    pub const fn frame_pings(&self) -> bool {
+        self.frame_pings
     }
 
     /// The response that completes the handshake.
@@ -95,15 +103,21 @@ impl Upgrade {
         let upgraded = self.on_upgrade.await.ok()?;
         // Taken out of hyper's wrappers, so that a connection costs no more than its stream.
         let parts = upgraded.downcast::<TokioIo<ServerStream>>().ok()?;
-        let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER_BYTES)
-            .write_buffer_size(0)
-            .max_message_size(Some(message_bytes_max))
-            .max_frame_size(Some(message_bytes_max));
+        let config = socket_config(message_bytes_max);
         let (stream, early) = (parts.io.into_inner(), parts.read_buf.to_vec());
         let role = Role::Server;
         Some(WebSocketStream::from_partially_read(stream, early, role, Some(config)).await)
     }
+}
+
+/// How a connection's WebSocket is tuned. Nothing is gathered inside it: a frame is handed over
+/// only when it holds everything that waits, so it is written at once.
+pub(super) fn socket_config(message_bytes_max: usize) -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(0)
+        .max_message_size(Some(message_bytes_max))
+        .max_frame_size(Some(message_bytes_max))
 }
 
 /// Whether a comma-separated header has this token, in any case.
@@ -117,6 +131,10 @@ fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
 
 fn asks_for_protobuf(query: &str) -> bool {
     query.split('&').any(|pair| pair == "format=protobuf" || pair == "cf_protocol=protobuf")
+}
+
+fn asks_for_frame_pings(query: &str) -> bool {
+    query.split('&').any(|pair| pair == "cf_ws_frame_ping_pong=true")
 }
 
 #[cfg(test)]

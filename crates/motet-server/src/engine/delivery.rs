@@ -86,6 +86,12 @@ impl Delivery {
         }
     }
 
+    pub(super) fn ping(&self, session: SessionId) {
+        if let Some(outgoing) = self.sessions.get(&session) {
+            outgoing.ping();
+        }
+    }
+
     pub(super) fn close(&mut self, session: SessionId, disconnect: Disconnect) {
         self.flush();
         if let Some(outgoing) = self.sessions.remove(&session) {

@@ -28,7 +28,8 @@ pub struct HubHandle {
 
 /// What the hub's task is sent.
 pub(super) enum ToHub {
-    Open(SessionId, Arc<Outgoing>),
+    Open { session: SessionId, outgoing: Arc<Outgoing>, frame_pings: bool },
+    FramePong(SessionId),
     Commands { session: SessionId, commands: Vec<Command<Bytes>>, bytes: usize },
     Malformed(SessionId),
     Closed(SessionId),
@@ -48,9 +49,14 @@ impl HubHandle {
         SessionId(self.next_session.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// A connection was opened.
-    pub fn open(&self, session: SessionId, outgoing: Arc<Outgoing>) {
-        self.send(ToHub::Open(session, outgoing));
+    /// A connection was opened; `frame_pings` when it is to be pinged by frames.
+    pub fn open(&self, session: SessionId, outgoing: Arc<Outgoing>, frame_pings: bool) {
+        self.send(ToHub::Open { session, outgoing, frame_pings });
+    }
+
+    /// A connection answered a ping frame.
+    pub fn frame_pong(&self, session: SessionId) {
+        self.send(ToHub::FramePong(session));
     }
 
     /// A connection sent commands in a frame of so many bytes.

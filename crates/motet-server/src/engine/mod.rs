@@ -10,5 +10,8 @@ mod handle;
 mod sessions;
 mod task;
 
+#[cfg(test)]
+mod tests;
+
 pub use handle::{EngineGone, HubHandle};
 pub use task::{Engine, spawn};

@@ -112,11 +112,15 @@ impl Task {
 
     fn take(&mut self, message: ToHub) {
         match message {
-            ToHub::Open(session, outgoing) => {
+            ToHub::Open { session, outgoing, frame_pings } => {
                 self.metrics.connections_opened.inc();
                 self.delivery.add(session, outgoing);
                 self.input(Input::Open(session));
+                if frame_pings {
+                    self.input(Input::FramePings(session));
+                }
             }
+            ToHub::FramePong(session) => self.input(Input::FramePong(session)),
             ToHub::Commands { session, commands, bytes } => {
                 self.take_commands(session, commands);
                 if let Some(outgoing) = self.delivery.find(session) {
@@ -165,6 +169,7 @@ impl Task {
         match output {
             Output::Reply(session, reply) => self.delivery.reply(session, &reply),
             Output::Fanout(push, to) => self.delivery.fan_out(push, to),
+            Output::FramePing(session) => self.delivery.ping(session),
             Output::Close(session, disconnect) => self.delivery.close(session, disconnect),
             Output::Verify { op, kind, token } => {
                 let (verifier, sender) = (self.verifier.clone(), self.verdict_sender.clone());

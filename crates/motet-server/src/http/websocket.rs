@@ -36,13 +36,14 @@ pub(super) async fn connect(State(server): State<Arc<Server>>, mut request: Requ
     let response = upgrade.response::<Body>();
     let bytes_max = server.config.websocket.message_size_limit;
     let outgoing = Arc::new(Outgoing::new(upgrade.encoding(), server.config.client.queue_max_size));
-    let hub = server.hub.clone();
+    let (hub, frame_pings) = (server.hub.clone(), upgrade.frame_pings());
     tokio::spawn(async move {
         // The handshake's own state is gone before the connection's begins: it would be kept for
         // as long as the connection lasts.
         if let Some(socket) = Box::pin(upgrade.socket(bytes_max)).await {
             let limits = ConnectionLimits { message_bytes_max: bytes_max };
             let session = hub.draw_session();
+            hub.open(session, outgoing.clone(), frame_pings);
             run(socket, session, outgoing, hub, limits).await;
         }
         drop(admission);

@@ -25,6 +25,13 @@ impl Client {
         Self::try_open(server, None).await.expect("a WebSocket")
     }
 
+    /// The same, with a query.
+    pub(crate) async fn open_with(server: &Server, query: &str) -> Self {
+        let url = format!("ws://{}/connection/websocket{query}", server.address);
+        let stream = TcpStream::connect(server.address).await.expect("connected");
+        client_async(url, stream).await.expect("a WebSocket").0.into()
+    }
+
     pub(crate) async fn try_open(server: &Server, origin: Option<&str>) -> Result<Self, Error> {
         let url = format!("ws://{}/connection/websocket", server.address);
         let mut request = url.into_client_request()?;

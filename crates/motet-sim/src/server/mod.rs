@@ -265,7 +265,8 @@ impl World {
                 let entry = Accepted { payload: data, position, server_life: self.server.life };
                 self.checks.accepted(topic, entry, self.now);
             }
-            Output::ApiReply(..) => {}
+            // No client here asks for frames.
+            Output::ApiReply(..) | Output::FramePing(_) => {}
         }
     }
 
