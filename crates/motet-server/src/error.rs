@@ -36,7 +36,7 @@ pub enum ServerError {
     #[error("{0}")]
     Tls(String),
     /// A token key cannot be used.
-    #[error("client token keys: {0}")]
+    #[error("{0}")]
     TokenKey(#[from] KeyError),
     /// The publication log cannot be opened.
     #[error("{path}: {cause}")]

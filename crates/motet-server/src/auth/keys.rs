@@ -1,6 +1,8 @@
 //! The keys that a server accepts tokens of, by algorithm.
 
 use jsonwebtoken::{Algorithm, DecodingKey};
+use rustls::pki_types::SubjectPublicKeyInfoDer;
+use rustls::pki_types::pem::PemObject as _;
 use thiserror::Error;
 
 use crate::config::{SubscriptionTokenKeys, TokenKeys};
@@ -9,10 +11,25 @@ use crate::config::{SubscriptionTokenKeys, TokenKeys};
 #[derive(Debug, Error)]
 #[error("{key}: {cause}")]
 pub struct KeyError {
-    /// The configuration key.
-    pub key: &'static str,
+    /// The path of the configuration key.
+    pub key: String,
     /// What is wrong.
-    pub cause: jsonwebtoken::errors::Error,
+    pub cause: KeyFault,
+}
+
+/// What is wrong with a configured key.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum KeyFault {
+    /// It is no key of the kind that is wanted there.
+    #[error("{0}: expected {1}")]
+    Format(jsonwebtoken::errors::Error, &'static str),
+    /// An elliptic curve whose signatures cannot be verified here.
+    #[error(
+        "this curve is not supported: expected a key of P-256 (ES256) or P-384 (ES384); \
+         ES512 and ES256K tokens cannot be verified"
+    )]
+    Curve,
 }
 
 /// Keys of one kind of token.
@@ -29,25 +46,25 @@ pub(super) struct KeyRing {
 }
 
 impl KeyRing {
-    pub(super) fn new(keys: &TokenKeys) -> Result<Self, KeyError> {
+    /// `section` is where the keys are configured, for errors.
+    pub(super) fn new(keys: &TokenKeys, section: &str) -> Result<Self, KeyError> {
         let text = |text: &String| (!text.is_empty()).then(|| text.clone());
-        let secret = |secret: &String, key: &'static str| match secret.as_str() {
+        let parse = |text: &String, key: &str, parse: Parse| match text.as_str() {
             "" => Ok(None),
-            secret => DecodingKey::from_secret(secret.as_bytes())
+            text => parse(text.as_bytes())
                 .map(Some)
-                .map_err(|cause| KeyError { key, cause }),
-        };
-        let pem = |pem: &String, key, parse: fn(&[u8]) -> Result<DecodingKey, _>| match pem.as_str()
-        {
-            "" => Ok(None),
-            pem => parse(pem.as_bytes()).map(Some).map_err(|cause| KeyError { key, cause }),
+                .map_err(|cause| KeyError { key: format!("{section}.{key}"), cause }),
         };
         Ok(Self {
-            hmac: secret(&keys.hmac_secret_key, "hmac_secret_key")?,
-            hmac_previous: secret(&keys.hmac_previous_secret_key, "hmac_previous_secret_key")?,
+            hmac: parse(&keys.hmac_secret_key, "hmac_secret_key", secret)?,
+            hmac_previous: parse(
+                &keys.hmac_previous_secret_key,
+                "hmac_previous_secret_key",
+                secret,
+            )?,
             hmac_previous_valid_until: keys.hmac_previous_secret_key_valid_until,
-            rsa: pem(&keys.rsa_public_key, "rsa_public_key", DecodingKey::from_rsa_pem)?,
-            ecdsa: pem(&keys.ecdsa_public_key, "ecdsa_public_key", DecodingKey::from_ec_pem)?,
+            rsa: parse(&keys.rsa_public_key, "rsa_public_key", rsa)?,
+            ecdsa: parse(&keys.ecdsa_public_key, "ecdsa_public_key", ecdsa)?,
             jwks_endpoint: text(&keys.jwks_public_endpoint),
             audience: text(&keys.audience),
             issuer: text(&keys.issuer),
@@ -65,6 +82,33 @@ impl KeyRing {
         }
     }
 }
+
+type Parse = fn(&[u8]) -> Result<DecodingKey, KeyFault>;
+
+fn secret(text: &[u8]) -> Result<DecodingKey, KeyFault> {
+    DecodingKey::from_secret(text).map_err(|cause| KeyFault::Format(cause, "a secret"))
+}
+
+fn rsa(pem: &[u8]) -> Result<DecodingKey, KeyFault> {
+    let expected = "the PEM of an RSA public key";
+    DecodingKey::from_rsa_pem(pem).map_err(|cause| KeyFault::Format(cause, expected))
+}
+
+/// Keys of every curve parse, so the curve is looked at by itself: a key whose tokens could never
+/// be verified would otherwise be found out by its users.
+fn ecdsa(pem: &[u8]) -> Result<DecodingKey, KeyFault> {
+    let expected = "the PEM of an elliptic public key (BEGIN PUBLIC KEY)";
+    let key = DecodingKey::from_ec_pem(pem).map_err(|cause| KeyFault::Format(cause, expected))?;
+    let info = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| KeyFault::Curve)?;
+    let is_on = |curve: &[u8]| info.windows(curve.len()).any(|part| part == curve);
+    if CURVES.into_iter().any(is_on) { Ok(key) } else { Err(KeyFault::Curve) }
+}
+
+/// Object identifiers of P-256 and P-384 (RFC 5480, 2.1.1.1) in DER.
+const CURVES: [&[u8]; 2] = [
+    &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07],
+    &[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22],
+];
 
 /// Algorithms that share a kind of key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,5 +7,5 @@ mod keys;
 mod verifier;
 
 pub use issue::{TokenRequest, issue};
-pub use keys::KeyError;
+pub use keys::{KeyError, KeyFault};
 pub use verifier::Verifier;

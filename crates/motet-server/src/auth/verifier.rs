@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use motet_realtime::server::{TokenClaims, TokenError, TokenKind};
+use tracing::debug;
 
 use super::claims::Claims;
 use super::jwks::{JwksCache, NoKey};
@@ -29,9 +30,18 @@ impl Verifier {
         let subscription = keys
             .subscription_token
             .enabled
-            .then(|| KeyRing::new(&TokenKeys::from(&keys.subscription_token)))
+            .then(|| {
+                KeyRing::new(
+                    &TokenKeys::from(&keys.subscription_token),
+                    "client.subscription_token",
+                )
+            })
             .transpose()?;
-        Ok(Self { connection: KeyRing::new(&keys.token)?, subscription, jwks: JwksCache::new() })
+        Ok(Self {
+            connection: KeyRing::new(&keys.token, "client.token")?,
+            subscription,
+            jwks: JwksCache::new(),
+        })
     }
 
     /// Verifies a token.
@@ -60,7 +70,7 @@ impl Verifier {
     }
 
     async fn check_signature(&self, ring: &KeyRing, token: &str) -> Result<Claims, TokenError> {
-        let header = decode_header(token).map_err(|_| TokenError::Invalid)?;
+        let header = decode_header(token).map_err(refused)?;
         let algorithm = header.alg;
         // The key decides which algorithms it is good for, never the token alone: a public key
         // is no HMAC secret.
@@ -71,10 +81,13 @@ impl Verifier {
                 NoKey::Unknown => TokenError::Invalid,
                 NoKey::Unavailable => TokenError::KeysUnavailable,
             })?;
-            let key = DecodingKey::from_jwk(&jwk).map_err(|_| TokenError::Invalid)?;
+            let key = DecodingKey::from_jwk(&jwk).map_err(refused)?;
             return decode_with(ring, token, algorithm, &key);
         }
-        let key = ring.find(algorithm).ok_or(TokenError::Invalid)?;
+        let key = ring.find(algorithm).ok_or_else(|| {
+            debug!(?algorithm, "a token was refused: no key is configured for its algorithm");
+            TokenError::Invalid
+        })?;
         let verdict = decode_with(ring, token, algorithm, key);
         match (&verdict, &ring.hmac_previous) {
             (Err(TokenError::Invalid), Some(previous)) if family(algorithm) == Family::Hmac => {
@@ -112,7 +125,13 @@ fn decode_with(
         required.push("iss");
     }
     validation.set_required_spec_claims(&required);
-    decode::<Claims>(token, key, &validation)
-        .map(|data| data.claims)
-        .map_err(|_| TokenError::Invalid)
+    decode::<Claims>(token, key, &validation).map(|data| data.claims).map_err(refused)
+}
+
+/// The client learns no more than that its token is no good; whoever runs the server may want to
+/// know why.
+#[expect(clippy::needless_pass_by_value, reason = "it is the end of an error")]
+fn refused(cause: jsonwebtoken::errors::Error) -> TokenError {
+    debug!(%cause, "a token was refused");
+    TokenError::Invalid
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use base64::Engine as _;
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, encode};
 use motet_realtime::server::{TokenClaims, TokenError, TokenKind};
 use motet_server::auth::Verifier;
 use motet_server::config::{ClientKeys, TokenKeys};
 use rcgen::{
-    KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
-    RsaKeySize,
+    KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_ED25519,
+    PKCS_RSA_SHA256, RsaKeySize,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -121,6 +122,46 @@ async fn rsa_and_elliptic_keys_are_accepted_and_a_public_key_is_no_hmac_secret()
     assert_eq!(user(&verifier, &token).await, Ok("42".to_owned()));
     let confused = hmac(Algorithm::HS256, &public_key, &claims);
     assert_eq!(user(&verifier, &confused).await, Err(TokenError::Invalid));
+}
+
+#[test]
+fn a_key_whose_tokens_could_never_be_verified_is_refused_with_what_is_supported() {
+    let p521 = KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512).expect("a key").public_key_pem();
+    let ed = KeyPair::generate_for(&PKCS_ED25519).expect("a key").public_key_pem();
+    for (pem, parts) in [
+        (p521, ["P-256 (ES256) or P-384 (ES384)", "ES512"]),
+        (ed, ["expected the PEM", "elliptic"]),
+        ("no key".to_owned(), ["expected the PEM", "elliptic"]),
+    ] {
+        let mut config = ClientKeys::default();
+        config.token.ecdsa_public_key.clone_from(&pem);
+        let text = Verifier::new(&config).err().expect("refused").to_string();
+        assert!(text.starts_with("client.token.ecdsa_public_key: "), "{text}");
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+
+        let mut config = ClientKeys::default();
+        config.subscription_token.enabled = true;
+        config.subscription_token.ecdsa_public_key = pem;
+        let text = Verifier::new(&config).err().expect("refused").to_string();
+        assert!(text.starts_with("client.subscription_token.ecdsa_public_key: "), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_of_an_algorithm_that_is_not_supported_is_refused() {
+    let verifier = Verifier::new(&hmac_keys()).expect("keys");
+    for algorithm in ["ES512", "ES256K", "none", "PS256"] {
+        let part = |value: Value| {
+            base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(value.to_string())
+        };
+        let token = format!(
+            "{}.{}.{}",
+            part(json!({ "alg": algorithm, "typ": "JWT" })),
+            part(json!({ "sub": "42" })),
+            part(json!("signature")),
+        );
+        assert_eq!(user(&verifier, &token).await, Err(TokenError::Invalid), "{algorithm}");
+    }
 }
 
 /// Serves a key set and counts how often it is asked.
