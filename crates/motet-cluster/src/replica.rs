@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use motet_protocol::{NodeId, SortedMap};
+use litemap::LiteMap;
+use motet_protocol::NodeId;
 
 use crate::table::{Member, Route};
 
@@ -12,8 +13,8 @@ use crate::table::{Member, Route};
 /// owns or subscribes are never evicted (B18).
 #[derive(Clone, Debug)]
 pub(crate) struct Replica {
-    members: SortedMap<NodeId, Member>,
-    routes: SortedMap<String, Route>,
+    members: LiteMap<NodeId, Member>,
+    routes: LiteMap<String, Route>,
     foreign: VecDeque<String>,
     foreign_max: usize,
 }
@@ -21,18 +22,18 @@ pub(crate) struct Replica {
 impl Replica {
     pub(crate) fn new(foreign_max: usize) -> Self {
         Self {
-            members: SortedMap::new(),
-            routes: SortedMap::new(),
+            members: LiteMap::new(),
+            routes: LiteMap::new(),
             foreign: VecDeque::new(),
             foreign_max,
         }
     }
 
-    pub(crate) fn members(&self) -> &SortedMap<NodeId, Member> {
+    pub(crate) fn members(&self) -> &LiteMap<NodeId, Member> {
         &self.members
     }
 
-    pub(crate) fn routes(&self) -> &SortedMap<String, Route> {
+    pub(crate) fn routes(&self) -> &LiteMap<String, Route> {
         &self.routes
     }
 

@@ -224,7 +224,7 @@ impl<P: Clone> Client<P> {
             // Its connection may be waiting out a backoff that nobody was there to cut short.
             self.env.outbox.send(ToNode::Nudge);
         }
-        for topic in self.topics.values_mut() {
+        for (_, topic) in &mut self.topics {
             self.env.outbox.subscribe(&topic.name);
             topic.want_join(&mut self.env);
         }
@@ -307,7 +307,7 @@ impl<P: Clone> Client<P> {
         self.life.forget_node();
         self.coordinator = None;
         self.replica.clear();
-        for topic in self.topics.values_mut() {
+        for (_, topic) in &mut self.topics {
             topic.forget_routes(&mut self.env);
         }
     }
@@ -381,7 +381,7 @@ impl<P: Clone> Client<P> {
         for topic in idle {
             self.end_topic(&topic);
         }
-        for topic in self.topics.values_mut() {
+        for (_, topic) in &mut self.topics {
             topic.drop_held();
         }
         self.env.clear_due();
@@ -406,7 +406,7 @@ impl<P: Clone> Client<P> {
         if !matches!(self.life.phase, Phase::Attaching { .. } | Phase::Attached) {
             return;
         }
-        for topic in self.topics.values_mut() {
+        for (_, topic) in &mut self.topics {
             topic.after_sleep(&mut self.env);
         }
         self.life.pinged = Some(self.env.now);

@@ -20,9 +20,8 @@ mod topic;
 #[cfg(test)]
 mod tests;
 
-use motet_protocol::{
-    AwakeClock, ClientId, CorrelationId, ErrorCode, Instant, NodeId, Rng, SortedMap,
-};
+use litemap::LiteMap;
+use motet_protocol::{AwakeClock, ClientId, CorrelationId, ErrorCode, Instant, NodeId, Rng};
 
 pub use api::{
     ClientConfig, ClientIdentity, ClientInput, ClientOutput, ClientStatus, Delivery, ErrorSource,
@@ -64,7 +63,7 @@ pub struct Client<P> {
     life: Life,
     status: ClientStatus,
     coordinator: Option<NodeId>,
-    topics: SortedMap<String, Topic<P>>,
+    topics: LiteMap<String, Topic<P>>,
     /// Subscribed topics on each data channel.
     shards: [u32; SHARDS as usize],
     publications: Publications<P>,
@@ -83,7 +82,7 @@ impl<P: Clone> Client<P> {
             env: Env::new(now, config, rng, identity),
             status: ClientStatus::Idle,
             coordinator: None,
-            topics: SortedMap::new(),
+            topics: LiteMap::new(),
             shards: [0; SHARDS as usize],
             publications: Publications::new(),
             replica: Replica::new(),
@@ -147,7 +146,7 @@ impl<P: Clone> Client<P> {
         for topic in over {
             self.end_topic(&topic);
         }
-        for topic in self.topics.values_mut() {
+        for (_, topic) in &mut self.topics {
             topic.expire_hole(&mut self.env);
             topic.retry_join(&mut self.env);
             topic.wake(&mut self.env);
@@ -188,8 +187,9 @@ impl<P: Clone> Client<P> {
     }
 
     fn unsubscribe(&mut self, handler: HandlerId) {
-        let has_it = |topic: &&mut Topic<P>| topic.handlers.iter().any(|one| one.id == handler);
-        let Some(topic) = self.topics.values_mut().find(has_it) else { return };
+        let has_it = |topic: &Topic<P>| topic.handlers.iter().any(|one| one.id == handler);
+        let found = self.topics.iter_mut().find(|(_, topic)| has_it(topic));
+        let Some((_, topic)) = found else { return };
         topic.remove_handler(&mut self.env, handler);
         if self.life.is_away() && topic.handlers.is_empty() {
             let name = topic.name.clone();
@@ -234,7 +234,7 @@ impl<P: Clone> Client<P> {
     /// Keeps the rings within the page's limit, at the cost of the largest.
     fn bound_rings(&mut self) {
         while self.env.ring_bytes > self.env.config.ring_bytes_total {
-            let rings = self.topics.values_mut().map(|topic| &mut topic.ring);
+            let rings = self.topics.iter_mut().map(|(_, topic)| &mut topic.ring);
             let Some(largest) = rings.max_by_key(|ring| ring.bytes()) else { return };
             let before = largest.bytes();
             largest.halve();

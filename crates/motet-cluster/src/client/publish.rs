@@ -3,10 +3,9 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use litemap::LiteMap;
 use motet_protocol::fault::planted;
-use motet_protocol::{
-    Backoff, BackoffPolicy, CallId, CorrelationId, Error, ErrorCode, Instant, SortedMap,
-};
+use motet_protocol::{Backoff, BackoffPolicy, CallId, CorrelationId, Error, ErrorCode, Instant};
 
 use super::api::{ClientOutput, PendingPublish, PublishCall};
 use super::outbox::Env;
@@ -64,7 +63,7 @@ fn judge(code: ErrorCode) -> Verdict {
 
 #[derive(Debug)]
 pub(super) struct Publications<P> {
-    topics: SortedMap<String, VecDeque<Entry<P>>>,
+    topics: LiteMap<String, VecDeque<Entry<P>>>,
     len: usize,
     numbers: u64,
     /// The server is known to drop repeats by idempotency key.
@@ -75,7 +74,7 @@ pub(super) struct Publications<P> {
 
 impl<P: Clone> Publications<P> {
     pub(super) const fn new() -> Self {
-        Self { topics: SortedMap::new(), len: 0, numbers: 0, idempotent: false, open: false }
+        Self { topics: LiteMap::new(), len: 0, numbers: 0, idempotent: false, open: false }
     }
 
     /// Takes a publication, at the cost of the oldest waiting one when the queue is full.
@@ -267,7 +266,7 @@ impl<P: Clone> Publications<P> {
         env: &mut Env<P>,
         verdict: &dyn Fn(&mut Entry<P>, Instant) -> Option<Error>,
     ) {
-        for queue in self.topics.values_mut() {
+        for (_, queue) in &mut self.topics {
             queue.retain_mut(|entry| match verdict(entry, env.now) {
                 None => true,
                 Some(error) => {

@@ -1,7 +1,8 @@
 //! The page's copy of the cluster's table, as its node tells it: for snapshots, and to know which
 //! topics have an owner.
 
-use motet_protocol::{Fence, Instant, NodeId, SortedMap};
+use litemap::LiteMap;
+use motet_protocol::{Fence, Instant, NodeId};
 
 use crate::table::{Member, Route, RouteState};
 
@@ -29,7 +30,7 @@ pub struct KnownRoute {
 pub(super) struct Replica {
     fence: Fence,
     members: Vec<Member>,
-    routes: SortedMap<String, KnownRoute>,
+    routes: LiteMap<String, KnownRoute>,
     /// Number of the last row told.
     told: u64,
     /// Rows that nothing protects from eviction.
@@ -41,7 +42,7 @@ impl Replica {
         Self {
             fence: Fence::default(),
             members: Vec::new(),
-            routes: SortedMap::new(),
+            routes: LiteMap::new(),
             told: 0,
             foreign: 0,
         }

@@ -20,7 +20,7 @@ impl Coordinator {
     pub(super) fn beat<P: Clone>(&mut self, now: Instant, out: &mut Out<P>) {
         self.beat_at = now + BEAT_INTERVAL;
         self.beaten_at = Some(now);
-        for entry in self.members.values_mut() {
+        for (_, entry) in &mut self.members {
             entry.pinged = false;
         }
         out.announce(Frame::Beat { fence: self.fence });
@@ -83,7 +83,12 @@ impl Coordinator {
     }
 
     /// A member that leaves beats or decisions unanswered owns nothing until it speaks.
-    pub(super) fn replace_frozen<P: Clone>(&mut self, node: NodeId, now: Instant, out: &mut Out<P>) {
+    pub(super) fn replace_frozen<P: Clone>(
+        &mut self,
+        node: NodeId,
+        now: Instant,
+        out: &mut Out<P>,
+    ) {
         if let Some(entry) = self.members.get_mut(&node) {
             entry.suspect = true;
         }

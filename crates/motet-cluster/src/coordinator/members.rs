@@ -74,7 +74,7 @@ impl Coordinator {
         let leaving = row.leaving;
         entry.row = Some(row);
         self.gone_members.remove(&node);
-        self.changed_members.insert(node);
+        self.changed_members.insert(node, ());
         let rebuilding = self.rebuild_until.is_some();
         if !rebuilding {
             self.register_new();
@@ -107,7 +107,7 @@ impl Coordinator {
             if row.order == 0 {
                 row.order = self.next_order;
                 self.next_order += 1;
-                self.changed_members.insert(*node);
+                self.changed_members.insert(*node, ());
             }
         }
         self.capabilities = capabilities;
@@ -131,7 +131,7 @@ impl Coordinator {
         let Some(row) = &mut entry.row else { return };
         if (row.visible, row.transport, row.idempotent) != (visible, transport, idempotent) {
             (row.visible, row.transport, row.idempotent) = (visible, transport, idempotent);
-            self.changed_members.insert(node);
+            self.changed_members.insert(node, ());
         }
         if changed && tokenless {
             self.move_topics_of(node, now, out);
@@ -144,7 +144,7 @@ impl Coordinator {
     pub(crate) fn leaving<P: Clone>(&mut self, node: NodeId, now: Instant, out: &mut Out<P>) {
         if let Some(row) = self.members.get_mut(&node).and_then(|entry| entry.row.as_mut()) {
             row.leaving = true;
-            self.changed_members.insert(node);
+            self.changed_members.insert(node, ());
             if self.rebuild_until.is_none() {
                 self.move_topics_of(node, now, out);
             }
@@ -157,7 +157,7 @@ impl Coordinator {
             return;
         }
         self.changed_members.remove(&node);
-        self.gone_members.insert(node);
+        self.gone_members.insert(node, ());
         self.forget_subscriber(node);
         if self.rebuild_until.is_some() {
             self.decide_if_complete(now, out);

@@ -7,7 +7,8 @@ mod routes;
 
 use core::time::Duration;
 
-use motet_protocol::{Fence, Generation, Instant, NodeId, SortedMap, SortedSet};
+use litemap::LiteMap;
+use motet_protocol::{Fence, Generation, Instant, NodeId};
 
 use self::members::MemberEntry;
 pub(crate) use self::members::Report;
@@ -26,21 +27,21 @@ pub(crate) struct Coordinator {
     me: NodeId,
     fence: Fence,
     active_max: u32,
-    members: SortedMap<NodeId, MemberEntry>,
-    routes: SortedMap<String, RouteEntry>,
+    members: LiteMap<NodeId, MemberEntry>,
+    routes: LiteMap<String, RouteEntry>,
     /// Generations seen for topics that have no route now: the next decision must exceed them.
-    floors: SortedMap<String, Generation>,
+    floors: LiteMap<String, Generation>,
     next_order: u64,
     /// Until then reports are collected and nothing is decided.
     rebuild_until: Option<Instant>,
     beat_at: Instant,
     beaten_at: Option<Instant>,
     counts_at: Option<Instant>,
-    changed_members: SortedSet<NodeId>,
-    gone_members: SortedSet<NodeId>,
-    changed_routes: SortedSet<String>,
+    changed_members: LiteMap<NodeId, ()>,
+    gone_members: LiteMap<NodeId, ()>,
+    changed_routes: LiteMap<String, ()>,
     /// Dropped and not announced yet: nobody has given anything up.
-    dropped_routes: SortedMap<String, Route>,
+    dropped_routes: LiteMap<String, Route>,
     table_wanted: bool,
     capabilities: Capabilities,
 }
@@ -57,28 +58,30 @@ impl Coordinator {
         deposed: Option<NodeId>,
         out: &mut Out<P>,
     ) -> Self {
-        let entries = members.into_iter().map(|node| {
+        // One by one: `collect` would bring a sort of its own into the module.
+        let mut entries = LiteMap::new();
+        for node in members {
             let mut entry = MemberEntry::new(now);
             entry.suspect = deposed == Some(node);
-            (node, entry)
-        });
+            entries.insert(node, entry);
+        }
         out.announce(Frame::Claim { fence, rebuild: true });
         Self {
             me,
             fence,
             active_max,
-            members: entries.collect(),
-            routes: SortedMap::new(),
-            floors: SortedMap::new(),
+            members: entries,
+            routes: LiteMap::new(),
+            floors: LiteMap::new(),
             next_order: 1,
             rebuild_until: Some(now + REBUILD_WAIT),
             beat_at: now,
             beaten_at: None,
             counts_at: None,
-            changed_members: SortedSet::new(),
-            gone_members: SortedSet::new(),
-            changed_routes: SortedSet::new(),
-            dropped_routes: SortedMap::new(),
+            changed_members: LiteMap::new(),
+            gone_members: LiteMap::new(),
+            changed_routes: LiteMap::new(),
+            dropped_routes: LiteMap::new(),
             table_wanted: false,
             capabilities: CAPABILITIES,
         }
@@ -117,9 +120,10 @@ impl Coordinator {
         }
         let fence = self.fence;
         let changed = core::mem::take(&mut self.changed_members);
-        let gone: Vec<_> = core::mem::take(&mut self.gone_members).into_iter().collect();
+        let gone: Vec<_> =
+            core::mem::take(&mut self.gone_members).into_iter().map(|(node, ())| node).collect();
         let members: Vec<_> =
-            changed.iter().filter_map(|node| self.members.get(node)?.row.clone()).collect();
+            changed.keys().filter_map(|node| self.members.get(node)?.row.clone()).collect();
         if !members.is_empty() || !gone.is_empty() {
             let capabilities = self.capabilities;
             out.announce(Frame::Members { fence, members, gone, full: false, capabilities });
@@ -128,7 +132,7 @@ impl Coordinator {
         let dropped = core::mem::take(&mut self.dropped_routes);
         let dropped: Vec<_> = dropped.into_iter().map(|(topic, _)| topic).collect();
         let routes: Vec<_> =
-            changed.iter().filter_map(|topic| Some(self.routes.get(topic)?.row())).collect();
+            changed.keys().filter_map(|topic| Some(self.routes.get(topic)?.row())).collect();
         if !routes.is_empty() || !dropped.is_empty() {
             out.announce(Frame::Assign { fence, routes, dropped, full: false });
         }
@@ -174,11 +178,11 @@ impl Coordinator {
         }
         if self.counts_at.is_some_and(|at| at <= now) {
             self.counts_at = None;
-            let dirty = |(topic, entry): (&String, &mut RouteEntry)| {
-                core::mem::take(&mut entry.count_changed).then(|| topic.clone())
-            };
-            let topics: Vec<_> = self.routes.iter_mut().filter_map(dirty).collect();
-            self.changed_routes.extend(topics);
+            for (topic, entry) in &mut self.routes {
+                if core::mem::take(&mut entry.count_changed) {
+                    self.changed_routes.insert(topic.clone(), ());
+                }
+            }
         }
         if self.beat_at <= now {
             self.beat(now, out);

@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 
+use litemap::LiteMap;
 use motet_protocol::fault::planted;
-use motet_protocol::{Generation, Instant, NodeId, RouteFence, SortedMap, SortedSet};
+use motet_protocol::{Generation, Instant, NodeId, RouteFence};
 
 use super::choice::{Candidate, choose, rank};
 use super::{COUNTS_WAIT, Coordinator};
@@ -23,7 +24,7 @@ const FLOORS_MAX: usize = 10_000;
 /// One route as the coordinator sees it.
 pub(super) struct RouteEntry {
     pub(super) route: Route,
-    pub(super) subscribers: SortedSet<NodeId>,
+    pub(super) subscribers: LiteMap<NodeId, ()>,
     pub(super) count_changed: bool,
     /// Earlier owners that may still hold the server subscription, by the fence they had it under.
     /// The newest is the one the owner waits for; each passes on the release of those before it.
@@ -37,7 +38,7 @@ impl RouteEntry {
     fn new(route: Route) -> Self {
         Self {
             route,
-            subscribers: SortedSet::new(),
+            subscribers: LiteMap::new(),
             count_changed: false,
             holders: Vec::new(),
             due: None,
@@ -86,12 +87,16 @@ impl Coordinator {
         now: Instant,
         out: &mut Out<P>,
     ) {
-        let wanted: SortedSet<_> = wanted.into_iter().collect();
-        let had = self.routes.iter().filter(|(_, entry)| entry.subscribers.contains(&node));
+        // One by one: `collect` would bring a sort of its own into the module.
+        let mut wants = LiteMap::new_vec();
+        for topic in wanted {
+            wants.insert(topic, ());
+        }
+        let had = self.routes.iter().filter(|(_, entry)| entry.subscribers.contains_key(&node));
         let removed: Vec<_> =
-            had.map(|(topic, _)| topic).filter(|t| !wanted.contains(*t)).cloned().collect();
-        let added = wanted.into_iter().filter(|topic| {
-            self.routes.get(topic).is_none_or(|entry| !entry.subscribers.contains(&node))
+            had.map(|(topic, _)| topic).filter(|t| !wants.contains_key(*t)).cloned().collect();
+        let added = wants.into_iter().map(|(topic, ())| topic).filter(|topic| {
+            self.routes.get(topic).is_none_or(|entry| !entry.subscribers.contains_key(&node))
         });
         let added = added.collect();
         self.want(node, added, removed, now, out);
@@ -103,7 +108,7 @@ impl Coordinator {
             self.routes.insert(topic.to_owned(), entry);
         }
         let entry = self.routes.get_mut(topic).expect("inserted above");
-        entry.subscribers.insert(node);
+        entry.subscribers.insert(node, ());
         entry.count_changed = true;
         self.counts_at.get_or_insert(now + COUNTS_WAIT);
         let undecided =
@@ -153,9 +158,7 @@ impl Coordinator {
 
     fn drop_route(&mut self, topic: &str) {
         let Some(entry) = self.routes.remove(topic) else { return };
-        while self.floors.len() >= FLOORS_MAX {
-            self.floors.pop_first();
-        }
+        self.bound_floors(FLOORS_MAX - 1);
         self.floors.insert(topic.to_owned(), entry.route.fence.generation);
         self.changed_routes.remove(topic);
         self.dropped_routes.insert(topic.to_owned(), entry.route);
@@ -164,7 +167,7 @@ impl Coordinator {
     pub(super) fn forget_subscriber(&mut self, node: NodeId) {
         let mut empty = Vec::new();
         for (topic, entry) in &mut self.routes {
-            if entry.subscribers.remove(&node) {
+            if entry.subscribers.remove(&node).is_some() {
                 entry.count_changed = true;
                 if entry.subscribers.is_empty() {
                     empty.push(topic.clone());
@@ -193,8 +196,13 @@ impl Coordinator {
                 self.adopt(route);
             }
         }
-        while self.floors.len() > FLOORS_MAX {
-            self.floors.pop_first();
+        self.bound_floors(FLOORS_MAX);
+    }
+
+    fn bound_floors(&mut self, max: usize) {
+        while self.floors.len() > max {
+            let Some(topic) = self.floors.first().map(|(topic, _)| topic.clone()) else { return };
+            self.floors.remove(&topic);
         }
     }
 
@@ -252,7 +260,7 @@ impl Coordinator {
                 if let Some(entry) = self.routes.get_mut(&topic) {
                     entry.due = (!confirmed).then_some(now + CONFIRM_WAIT);
                 }
-                self.changed_routes.insert(topic);
+                self.changed_routes.insert(topic, ());
             }
             if self.rebuild_until.is_some()
                 && let Some(entry) = self.routes.get_mut(&report.topic)
@@ -348,13 +356,13 @@ impl Coordinator {
             Route { owner, fence, handoff_from, state: RouteState::Assigned, ..entry.row() };
         entry.tries = 0;
         entry.due = Some(now + CONFIRM_WAIT);
-        self.changed_routes.insert(topic.to_owned());
+        self.changed_routes.insert(topic.to_owned(), ());
         let candidates = ranked.iter().map(|c| (c.member.node, c.load)).collect();
         out.event(NodeEvent::Chose { topic: topic.to_owned(), owner, generation, candidates });
     }
 
     fn candidates(&self) -> Vec<Candidate> {
-        let mut loads: SortedMap<NodeId, u32> = SortedMap::new();
+        let mut loads: LiteMap<NodeId, u32> = LiteMap::new();
         for entry in self.routes.values() {
             *loads.entry(entry.route.owner).or_default() += 1;
         }
@@ -398,7 +406,7 @@ impl Coordinator {
         let waits = entry.route.handoff_from.is_some();
         entry.due = Some(now + if waits { HANDOFF_WAIT } else { CONFIRM_WAIT });
         entry.tries = 0;
-        self.changed_routes.insert(topic.to_owned());
+        self.changed_routes.insert(topic.to_owned(), ());
     }
 
     /// The owner has waited long enough.
@@ -408,7 +416,7 @@ impl Coordinator {
         entry.route.handoff_from = None;
         entry.due = Some(now + CONFIRM_WAIT);
         entry.tries = 0;
-        self.changed_routes.insert(topic.to_owned());
+        self.changed_routes.insert(topic.to_owned(), ());
     }
 
     /// How far the owner has come.
@@ -435,7 +443,7 @@ impl Coordinator {
         };
         if entry.route.state != state {
             entry.route.state = state;
-            self.changed_routes.insert(topic.to_owned());
+            self.changed_routes.insert(topic.to_owned(), ());
         }
     }
 
@@ -450,7 +458,7 @@ impl Coordinator {
             } else if entry.tries < CONFIRM_TRIES {
                 entry.tries += 1;
                 entry.due = Some(now + CONFIRM_WAIT);
-                self.changed_routes.insert(topic);
+                self.changed_routes.insert(topic, ());
             } else {
                 let silent = entry.route.owner;
                 if silent == self.me {

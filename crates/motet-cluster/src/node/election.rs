@@ -1,7 +1,8 @@
 //! Becoming coordinator, proving to be it, and ceasing to be it.
 
+use litemap::LiteMap;
 use motet_protocol::fault::planted;
-use motet_protocol::{Fence, Instant, NodeId, SortedSet};
+use motet_protocol::{Fence, Instant, NodeId};
 
 use super::locks::Purpose;
 use super::{HELLO_WAIT, Node, NodeEvent, Role};
@@ -170,15 +171,16 @@ impl<P: Clone> Node<P> {
             return;
         }
         let mut members = core::mem::take(&mut self.members_at_election);
-        members.insert(self.me);
+        members.insert(self.me, ());
         let me = self.me;
-        members.iter().filter(|node| **node != me).for_each(|node| self.watch_death(*node));
+        members.keys().filter(|node| **node != me).for_each(|node| self.watch_death(*node));
         self.locks.release(|p| matches!(p, Purpose::Term(old) if old != fence), &mut self.out);
         let deposed = self.deposed.take().filter(|node| *node != self.me);
         self.known = fence;
         self.orphaned = None;
         self.out.event(NodeEvent::Elected(fence));
         let active_max = self.config.max_active_nodes;
+        let members = members.into_iter().map(|(node, ())| node);
         let coordinator =
             Coordinator::new(self.me, fence, active_max, now, members, deposed, &mut self.out);
         self.role = Role::Governing(Box::new(coordinator));
@@ -228,10 +230,13 @@ impl<P: Clone> Node<P> {
     }
 }
 
-fn members_of(held: &[HeldLock]) -> SortedSet<NodeId> {
-    let member = |lock: &HeldLock| match lock.name {
-        LockName::Node(node) => Some(node),
-        _ => None,
-    };
-    held.iter().filter_map(member).collect()
+fn members_of(held: &[HeldLock]) -> LiteMap<NodeId, ()> {
+    // One by one: `collect` would bring a sort of its own into the module.
+    let mut members = LiteMap::new();
+    for lock in held {
+        if let LockName::Node(node) = lock.name {
+            members.insert(node, ());
+        }
+    }
+    members
 }

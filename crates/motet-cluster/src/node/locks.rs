@@ -1,6 +1,7 @@
 //! What each of a node's lock requests is for.
 
-use motet_protocol::{ClientId, Fence, NodeId, SortedMap};
+use litemap::LiteMap;
+use motet_protocol::{ClientId, Fence, NodeId};
 
 use super::out::Out;
 use crate::lock::{LockMode, LockOp, LockRequest};
@@ -29,7 +30,7 @@ pub(super) enum Purpose {
 #[derive(Default)]
 pub(super) struct Locks {
     last: LockRequest,
-    purposes: SortedMap<LockRequest, Purpose>,
+    purposes: LiteMap<LockRequest, Purpose>,
 }
 
 impl Locks {

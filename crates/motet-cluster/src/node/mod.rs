@@ -13,8 +13,9 @@ mod waking;
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use litemap::LiteMap;
 use motet_protocol::transport::{TransportEvent, TransportFeatures, TransportOp};
-use motet_protocol::{AwakeClock, ClientId, Fence, Instant, NodeId, Rng, SortedSet};
+use motet_protocol::{AwakeClock, ClientId, Fence, Instant, NodeId, Rng};
 
 pub use api::{
     Identity, NodeConfig, NodeEvent, NodeInput, NodeOutput, NodePacket, ToNodePacket, ToPagePacket,
@@ -85,7 +86,7 @@ pub struct Node<P> {
     /// Since when nobody governs.
     orphaned: Option<Instant>,
     /// Who held a node lock when this node was elected.
-    members_at_election: SortedSet<NodeId>,
+    members_at_election: LiteMap<NodeId, ()>,
     /// The last election took the lock from a holder that did not answer.
     deposed: Option<NodeId>,
     /// An owner, and who holds the office, looks at the clock at least this often, so that it
@@ -102,8 +103,8 @@ pub struct Node<P> {
     transport: TransportStatus,
     features: TransportFeatures,
     reported_status: Status,
-    want_added: SortedSet<String>,
-    want_removed: SortedSet<String>,
+    want_added: LiteMap<String, ()>,
+    want_removed: LiteMap<String, ()>,
     /// The page that waits for the node's end.
     closing: Option<ClientId>,
     leaving: bool,
@@ -139,7 +140,7 @@ impl<P: Clone> Node<P> {
             pinged: None,
             listening: None,
             orphaned: None,
-            members_at_election: SortedSet::new(),
+            members_at_election: LiteMap::new(),
             deposed: None,
             look_at: None,
             revalidate_at: None,
@@ -151,8 +152,8 @@ impl<P: Clone> Node<P> {
             transport: TransportStatus::Idle,
             features: TransportFeatures::default(),
             reported_status: Status { visible: identity.visible, ..Status::default() },
-            want_added: SortedSet::new(),
-            want_removed: SortedSet::new(),
+            want_added: LiteMap::new(),
+            want_removed: LiteMap::new(),
             closing: None,
             leaving: false,
             leave_by: None,
@@ -289,10 +290,11 @@ impl<P: Clone> Node<P> {
     }
 
     fn tell_wants(&mut self, coordinator: NodeId) {
-        let added: Vec<_> = core::mem::take(&mut self.want_added).into_iter().collect();
-        let removed: Vec<_> = core::mem::take(&mut self.want_removed).into_iter().collect();
+        let added = core::mem::take(&mut self.want_added);
+        let removed = core::mem::take(&mut self.want_removed);
         if !added.is_empty() || !removed.is_empty() {
-            self.out.send(coordinator, Frame::Want { added, removed });
+            self.out
+                .send(coordinator, Frame::Want { added: names(added), removed: names(removed) });
         }
     }
 
@@ -376,4 +378,8 @@ impl<P: Clone> Node<P> {
             self.out.page(client, crate::frame::ToPage::Closed);
         }
     }
+}
+
+fn names(topics: LiteMap<String, ()>) -> Vec<String> {
+    topics.into_iter().map(|(topic, ())| topic).collect()
 }

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use litemap::LiteMap;
 use motet_protocol::transport::TransportOp;
-use motet_protocol::{ClientId, NodeId, SortedMap};
+use motet_protocol::{ClientId, NodeId};
 
 use super::api::{NodeEvent, NodeOutput, NodePacket, ToPagePacket};
 use crate::frame::{Frame, ToPage};
@@ -17,8 +18,8 @@ use crate::packet::Packet;
 pub(crate) struct Out<P> {
     me: NodeId,
     announce: NodePacket<P>,
-    inboxes: SortedMap<NodeId, NodePacket<P>>,
-    ports: SortedMap<ClientId, ToPagePacket<P>>,
+    inboxes: LiteMap<NodeId, NodePacket<P>>,
+    ports: LiteMap<ClientId, ToPagePacket<P>>,
     local: VecDeque<NodePacket<P>>,
     ready: VecDeque<NodeOutput<P>>,
 }
@@ -28,8 +29,8 @@ impl<P: Clone> Out<P> {
         Self {
             me,
             announce: Packet::new(me),
-            inboxes: SortedMap::new(),
-            ports: SortedMap::new(),
+            inboxes: LiteMap::new(),
+            ports: LiteMap::new(),
             local: VecDeque::new(),
             ready: VecDeque::new(),
         }

@@ -2,10 +2,9 @@
 
 use core::time::Duration;
 
+use litemap::LiteMap;
 use motet_protocol::transport::TransportOp;
-use motet_protocol::{
-    CallId, ClientId, Error, ErrorCode, Instant, NodeId, RouteFence, SortedMap, SortedSet, TabId,
-};
+use motet_protocol::{CallId, ClientId, Error, ErrorCode, Instant, NodeId, RouteFence, TabId};
 
 use super::api::{NodePacket, ToNodePacket};
 use super::locks::Purpose;
@@ -25,16 +24,16 @@ struct Page {
     visible: bool,
     /// It was asked for a token and has not said a word since.
     silent: bool,
-    topics: SortedSet<String>,
+    topics: LiteMap<String, ()>,
 }
 
 /// Attached pages.
 #[derive(Default)]
 pub(super) struct Pages {
-    pages: SortedMap<ClientId, Page>,
-    wanted: SortedMap<String, u32>,
+    pages: LiteMap<ClientId, Page>,
+    wanted: LiteMap<String, u32>,
     /// Who asked for a page's ring of a topic.
-    ring_askers: SortedMap<String, NodeId>,
+    ring_askers: LiteMap<String, NodeId>,
 }
 
 impl Pages {
@@ -134,7 +133,7 @@ impl<P: Clone> Node<P> {
         if self.pages.pages.is_empty() {
             self.tab = tab;
         }
-        self.pages.pages.insert(client, Page { visible, silent: false, topics: SortedSet::new() });
+        self.pages.pages.insert(client, Page { visible, silent: false, topics: LiteMap::new() });
         self.stay();
         if self.config.shared {
             self.locks.request(Purpose::PageEnd(client), false, self.me, &mut self.out);
@@ -176,7 +175,7 @@ impl<P: Clone> Node<P> {
         if check_topic(topic).is_err() || page.topics.len() >= TOPICS_PER_PAGE_MAX {
             return self.bad_frame();
         }
-        if !page.topics.insert(topic.to_owned()) {
+        if page.topics.insert(topic.to_owned(), ()).is_some() {
             return;
         }
         let count = self.pages.wanted.entry(topic.to_owned()).or_default();
@@ -186,14 +185,14 @@ impl<P: Clone> Node<P> {
             .replica
             .route(topic)
             .is_some_and(|route| matches!(route.state, RouteState::Failed(_)));
-        if (first && !self.want_removed.remove(topic)) || failed {
-            self.want_added.insert(topic.to_owned());
+        if (first && self.want_removed.remove(topic).is_none()) || failed {
+            self.want_added.insert(topic.to_owned(), ());
         }
     }
 
     fn page_unsubscribes(&mut self, client: ClientId, topic: &str) {
         let Some(page) = self.pages.pages.get_mut(&client) else { return };
-        if page.topics.remove(topic) {
+        if page.topics.remove(topic).is_some() {
             self.want_less(topic);
         }
     }
@@ -203,8 +202,8 @@ impl<P: Clone> Node<P> {
         *count -= 1;
         if *count == 0 {
             self.pages.wanted.remove(topic);
-            if !self.want_added.remove(topic) {
-                self.want_removed.insert(topic.to_owned());
+            if self.want_added.remove(topic).is_none() {
+                self.want_removed.insert(topic.to_owned(), ());
             }
         }
     }
@@ -236,7 +235,7 @@ impl<P: Clone> Node<P> {
         self.owner.admitted();
         for route in self.replica.routes().values() {
             if matches!(route.state, RouteState::Failed(_)) && self.pages.wants(&route.topic) {
-                self.want_added.insert(route.topic.clone());
+                self.want_added.insert(route.topic.clone(), ());
             }
         }
     }
@@ -245,7 +244,7 @@ impl<P: Clone> Node<P> {
     pub(super) fn page_gone(&mut self, client: ClientId) {
         let Some(page) = self.pages.pages.remove(&client) else { return };
         self.locks.release(|purpose| purpose == Purpose::PageEnd(client), &mut self.out);
-        for topic in &page.topics {
+        for topic in page.topics.keys() {
             self.want_less(topic);
         }
         self.relay_page_gone(client);
@@ -303,7 +302,7 @@ impl<P: Clone> Node<P> {
     }
 
     pub(super) fn ring_wanted(&mut self, from: NodeId, topic: &str, fence: RouteFence) {
-        let page = self.pages.pages.iter().find(|(_, page)| page.topics.contains(topic));
+        let page = self.pages.pages.iter().find(|(_, page)| page.topics.contains_key(topic));
         if let Some((client, _)) = page {
             let client = *client;
             self.pages.ring_askers.insert(topic.to_owned(), from);

@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 
+use litemap::LiteMap;
 use motet_protocol::transport::{PublishRequest, TransportOp};
-use motet_protocol::{CallId, ClientId, Error, ErrorCode, Instant, NodeId, SortedMap};
+use motet_protocol::{CallId, ClientId, Error, ErrorCode, Instant, NodeId};
 
 use super::Node;
 use super::api::{NodePacket, ToNodePacket};
@@ -42,11 +43,11 @@ struct TokenCall {
 #[derive(Default)]
 pub(super) struct Relay {
     /// From this node's pages, to whichever node sends them.
-    relayed: SortedMap<CallId, Relayed>,
+    relayed: LiteMap<CallId, Relayed>,
     /// Through this node's own connection.
-    sending: SortedMap<CallId, Sending>,
+    sending: LiteMap<CallId, Sending>,
     /// Tokens asked for, by topic; `None` is the connection's.
-    tokens: SortedMap<Option<String>, TokenCall>,
+    tokens: LiteMap<Option<String>, TokenCall>,
     /// A token is needed, and there is no page that would say a word.
     tokenless: bool,
 }

@@ -8,9 +8,10 @@ mod topic;
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use litemap::LiteMap;
 use motet_protocol::fault::planted;
 use motet_protocol::transport::{HistoryPage, Publication, TransportOp};
-use motet_protocol::{CallId, Error, Instant, NodeId, Position, Rng, RouteFence, SortedMap};
+use motet_protocol::{CallId, Error, Instant, NodeId, Position, Rng, RouteFence};
 
 use crate::frame::{Frame, JoinFrame, MessageHead, ReportedRoute};
 use crate::name::shard_of;
@@ -44,8 +45,8 @@ pub(crate) struct Owner<P> {
     me: NodeId,
     limits: OwnerLimits,
     rng: Rng,
-    topics: SortedMap<String, Owned<P>>,
-    fetches: SortedMap<CallId, Fetch>,
+    topics: LiteMap<String, Owned<P>>,
+    fetches: LiteMap<CallId, Fetch>,
     batches: Batches<P>,
     confirmations: Vec<Confirmation>,
     early_releases: VecDeque<(String, RouteFence, Option<Position>)>,
@@ -61,8 +62,8 @@ impl<P: Clone> Owner<P> {
             me,
             limits,
             rng,
-            topics: SortedMap::new(),
-            fetches: SortedMap::new(),
+            topics: LiteMap::new(),
+            fetches: LiteMap::new(),
             batches: Batches::new(me, limits.batch_window),
             confirmations: Vec::new(),
             early_releases: VecDeque::new(),
@@ -127,9 +128,9 @@ impl<P: Clone> Owner<P> {
     fn take(&mut self, route: &Route, out: &mut Out<P>) {
         let topic = &route.topic;
         let early = self.take_early_release(topic, route.fence);
-        let waits_for = route.handoff_from.filter(|from| {
-            *from != self.me && early.is_none() && !planted("ignore-handoff")
-        });
+        let waits_for = route
+            .handoff_from
+            .filter(|from| *from != self.me && early.is_none() && !planted("ignore-handoff"));
         let since = early.flatten();
         if let Some(owned) = self.topics.get_mut(topic) {
             if route.fence < owned.fence {
@@ -232,10 +233,16 @@ impl<P: Clone> Owner<P> {
 
     /// Gives up every topic that the confirmed table does not leave to this node.
     pub(crate) fn keep_only(&mut self, routes: &[Route], out: &mut Out<P>) {
-        let routes: SortedMap<_, _> = routes.iter().map(|r| (r.topic.as_str(), r)).collect();
+        // One by one: `collect` would bring a sort of its own into the module.
+        let mut table = LiteMap::new_vec();
+        for route in routes {
+            table.insert(route.topic.as_str(), route);
+        }
         let stands = |(topic, owned): &(&String, &Owned<P>)| {
-            routes.get(topic.as_str()).is_some_and(|route| {
-                route.owner == self.me || route.handoff_from == Some(self.me) || owned.goes_on(route)
+            table.get(topic.as_str()).is_some_and(|route| {
+                route.owner == self.me
+                    || route.handoff_from == Some(self.me)
+                    || owned.goes_on(route)
             })
         };
         let lost = self.topics.iter().filter(|entry| !stands(entry));
