@@ -19,7 +19,6 @@ mod position;
 mod request;
 mod rng;
 mod single_flight;
-mod sorted;
 mod time;
 pub mod transport;
 
@@ -41,5 +40,4 @@ pub use request::{
 };
 pub use rng::Rng;
 pub use single_flight::{Flight, FlightId, SingleFlight};
-pub use sorted::{Entry, SortedMap, SortedSet};
 pub use time::{AwakeClock, Instant, STALL_THRESHOLD};

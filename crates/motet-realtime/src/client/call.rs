@@ -1,6 +1,7 @@
 //! Commands that wait for their reply.
 
-use motet_protocol::{CallId, Instant, SortedMap};
+use litemap::LiteMap;
+use motet_protocol::{CallId, Instant};
 
 /// What a command was sent for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(super) struct Call {
 /// The commands of one connection that wait for their reply, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    waiting: SortedMap<u32, Call>,
+    waiting: LiteMap<u32, Call>,
     last_id: u32,
     last_written: u32,
 }
@@ -56,13 +57,13 @@ impl Calls {
 
     /// A command that waits longer than it may.
     pub(super) fn take_overdue(&mut self, now: Instant) -> Option<Call> {
-        let id = *self.waiting.first_key_value().filter(|(_, call)| call.deadline <= now)?.0;
+        let id = *self.waiting.first().filter(|(_, call)| call.deadline <= now)?.0;
         self.waiting.remove(&id)
     }
 
     /// When the oldest has waited long enough. All wait equally long, so it is the first to do so.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.waiting.first_key_value().map(|(_, call)| call.deadline)
+        self.waiting.first().map(|(_, call)| call.deadline)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -71,6 +72,6 @@ impl Calls {
 
     /// The connection is gone; the next one counts from 1 again.
     pub(super) fn end(&mut self) -> impl Iterator<Item = Call> {
-        core::mem::take(self).waiting.into_values()
+        core::mem::take(self).waiting.into_iter().map(|(_, call)| call)
     }
 }

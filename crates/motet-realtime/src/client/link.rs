@@ -236,7 +236,7 @@ impl<P: Clone> Client<P> {
             self.token = None;
         }
         if code == DisconnectCode::STATE_INVALIDATED {
-            for subscription in self.topics.values_mut() {
+            for (_, subscription) in &mut self.topics {
                 subscription.invalidate();
             }
         }
@@ -300,24 +300,23 @@ impl<P: Clone> Client<P> {
     /// Subscriptions become intent again.
     fn topics_lost(&mut self) {
         let mut given_up = Vec::new();
-        self.topics.retain(|topic, subscription| {
+        for (topic, subscription) in &mut self.topics {
             subscription.refresh = Refresh::None;
             match subscription.phase {
                 Phase::Leaving { then, .. } => {
                     subscription.phase = Phase::Waiting;
                     if then != Afterwards::Repair {
-                        given_up.push(topic.clone());
+                        given_up.push((topic.clone(), then));
                     }
-                    then != Afterwards::Forget
                 }
-                Phase::Subscribing { .. } | Phase::Live => {
-                    subscription.phase = Phase::Waiting;
-                    true
-                }
-                Phase::Waiting | Phase::AwaitingToken { .. } | Phase::BackingOff { .. } => true,
+                Phase::Subscribing { .. } | Phase::Live => subscription.phase = Phase::Waiting,
+                Phase::Waiting | Phase::AwaitingToken { .. } | Phase::BackingOff { .. } => {}
             }
-        });
-        for topic in given_up {
+        }
+        for (topic, then) in given_up {
+            if then == Afterwards::Forget {
+                self.topics.remove(&topic);
+            }
             self.event(TransportEvent::Unsubscribed { topic, error: None, terminal: true });
         }
     }

@@ -29,8 +29,9 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use litemap::LiteMap;
 use motet_protocol::transport::{TransportEvent, TransportFeatures, TransportOp};
-use motet_protocol::{Instant, Rng, SortedMap};
+use motet_protocol::{Instant, Rng};
 
 pub use config::{ClientConfig, TopicTokens};
 pub use io::{Input, Output, SocketId};
@@ -65,7 +66,7 @@ pub struct Client<P> {
     /// Commands that were not handed to the socket yet.
     pending: Vec<Command<P>>,
     held: Held<P>,
-    topics: SortedMap<String, Subscription>,
+    topics: LiteMap<String, Subscription>,
     /// Not later than the first time at which a subscription needs something.
     topics_due: Option<Instant>,
     stall: timer::Stall,
@@ -91,7 +92,7 @@ impl<P: Clone> Client<P> {
             calls: Calls::default(),
             pending: Vec::new(),
             held: Held::new(),
-            topics: SortedMap::new(),
+            topics: LiteMap::new(),
             topics_due: None,
             stall: timer::Stall::default(),
             outputs: VecDeque::new(),

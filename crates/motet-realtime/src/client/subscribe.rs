@@ -203,8 +203,9 @@ impl<P: Clone> Client<P> {
 
     /// Forgets a topic that the server refuses for good.
     pub(super) fn refuse(&mut self, topic: &str, error: Error) {
-        if let Some((topic, _)) = self.topics.remove_entry(topic) {
-            self.event(TransportEvent::Unsubscribed { topic, error: Some(error), terminal: true });
+        if self.topics.remove(topic).is_some() {
+            let (topic, error) = (topic.to_owned(), Some(error));
+            self.event(TransportEvent::Unsubscribed { topic, error, terminal: true });
         }
     }
 
@@ -233,9 +234,8 @@ impl<P: Clone> Client<P> {
         }
         match then {
             Afterwards::Forget => {
-                if let Some((topic, _)) = self.topics.remove_entry(topic) {
-                    self.gave_up(topic);
-                }
+                self.topics.remove(topic);
+                self.gave_up(topic.to_owned());
             }
             Afterwards::SubscribeAnew => {
                 self.gave_up(topic.to_owned());

@@ -3,9 +3,9 @@
 use core::cell::RefCell;
 use std::rc::Rc;
 
+use litemap::LiteMap;
 use motet_cluster::ClusterName;
 use motet_cluster::lock::{HeldLock, LockEvent, LockOp, LockRequest as Number};
-use motet_protocol::SortedMap;
 use wasm_bindgen::prelude::*;
 
 use crate::lock::{LockNews, LockRequest};
@@ -29,7 +29,7 @@ extern "C" {
 
 pub(super) struct Locks {
     cluster: ClusterName,
-    requests: RefCell<SortedMap<Number, LockRequest>>,
+    requests: RefCell<LiteMap<Number, LockRequest>>,
     hear: Rc<dyn Fn(LockEvent)>,
 }
 

@@ -2,9 +2,10 @@
 
 use core::cell::RefCell;
 
+use litemap::LiteMap;
 use motet_cluster::frame::ToNode;
 use motet_cluster::node::{ToNodePacket, ToPagePacket};
-use motet_protocol::{ClientId, SortedMap};
+use motet_protocol::ClientId;
 use wasm_bindgen::prelude::*;
 use web_sys::MessagePort;
 
@@ -39,10 +40,10 @@ impl Drop for Port {
 /// Ports by page, and those of pages that have not said Attach yet.
 #[derive(Default)]
 pub(super) struct Ports {
-    named: RefCell<SortedMap<ClientId, Port>>,
-    nameless: RefCell<SortedMap<u32, Port>>,
+    named: RefCell<LiteMap<ClientId, Port>>,
+    nameless: RefCell<LiteMap<u32, Port>>,
     /// Which page speaks through which port.
-    names: RefCell<SortedMap<u32, ClientId>>,
+    names: RefCell<LiteMap<u32, ClientId>>,
 }
 
 impl Ports {
@@ -50,7 +51,8 @@ impl Ports {
     pub(super) fn add(&self, number: u32, port: Port) {
         let mut nameless = self.nameless.borrow_mut();
         if nameless.len() >= NAMELESS_MAX {
-            nameless.pop_first();
+            let oldest = nameless.keys().next().copied();
+            oldest.and_then(|number| nameless.remove(&number));
         }
         nameless.insert(number, port);
     }

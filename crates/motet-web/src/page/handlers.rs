@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
+use litemap::LiteMap;
 use motet_cluster::client::{Delivery, HandlerId, Recipients};
-use motet_protocol::{SortedMap, StreamEpoch};
+use motet_protocol::StreamEpoch;
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
@@ -31,8 +32,8 @@ type Present = Rc<Vec<(HandlerId, Handler)>>;
 
 #[derive(Default)]
 pub(super) struct Handlers {
-    topics: SortedMap<String, Topic>,
-    topic_of: SortedMap<HandlerId, String>,
+    topics: LiteMap<String, Topic>,
+    topic_of: LiteMap<HandlerId, String>,
     last_id: HandlerId,
 }
 
