@@ -64,7 +64,7 @@ impl Relay {
 
     pub(super) fn heard_from_page(&mut self, client: ClientId) {
         self.tokenless = false;
-        for call in self.tokens.values_mut().filter(|call| call.page == client) {
+        for (_, call) in self.tokens.iter_mut().filter(|(_, call)| call.page == client) {
             call.silent_at = None;
         }
     }
