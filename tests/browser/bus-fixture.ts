@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import type { Bus, ConnectOptions, SubscribeOptions } from "motet";
+import type { Bus, BusStatus, ConnectOptions, SubscribeOptions } from "motet";
 import { judge, totals, type Accepted, type PageEntry, type PageLog, type TopicVerdict } from "./checker.ts";
 import { launchChromium, until, type Browser, type OpenOptions, type Tab } from "./driver/index.ts";
 import { connectPublisher, type ForeignPublisher } from "./foreign-publisher.ts";
@@ -13,7 +13,7 @@ export interface BusPage {
   readonly ready?: true;
   readonly bus: Bus;
   readonly log: readonly PageEntry[];
-  readonly statuses: readonly { readonly state: string; readonly atMs: number }[];
+  readonly statuses: readonly (BusStatus & { readonly atMs: number })[];
   readonly errors: readonly { readonly source: string; readonly code: string | null; readonly message: string }[];
   subscribe(topic: string, options?: SubscribeOptions, key?: string): void;
   unsubscribe(key: string): void;
@@ -33,7 +33,7 @@ declare global {
 
 export interface FixtureOptions {
   readonly server?: ServerOptions;
-  readonly site?: Pick<StaticServerOptions, "contentSecurityPolicy">;
+  readonly site?: Pick<StaticServerOptions, "contentSecurityPolicy" | "handlers">;
   readonly connect?: Partial<ConnectOptions>;
 }
 

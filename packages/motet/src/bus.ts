@@ -33,6 +33,7 @@ export class Bus<Topics extends TopicMap = Record<string, unknown>> implements A
   readonly #session: Session;
   readonly #ends = new Set<() => void>();
   readonly #release: () => Promise<void>;
+  #starting: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
   /** Made by {@link connect}; `release` gives the session back. */
@@ -47,11 +48,15 @@ export class Bus<Topics extends TopicMap = Record<string, unknown>> implements A
     return { ...cell.now, subscribe: (listener) => this.#owned(cell.subscribe(listener)) };
   }
 
-  /** Begins, or begins again after a failure. Starting twice is starting once. */
-  start(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+  /** Begins, or begins again after a failure. Starting twice is starting once: such calls share a promise. */
+  start({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
     if (this.#closing !== undefined) return Promise.reject(new MotetError("CLOSED"));
+    const before = this.#session.status.now;
     this.#session.start();
-    return this.ready(options);
+    // A call that can be given up has a promise of its own.
+    if (signal !== undefined) return this.#session.ready(signal, before);
+    this.#starting ??= this.#session.ready(undefined, before).finally(() => (this.#starting = undefined));
+    return this.#starting;
   }
 
   /** Resolves when the page's node is a member and, if it owns topics, is connected. */

@@ -72,9 +72,13 @@ export class Session {
     if (!this.#freed) this.#core.start();
   }
 
-  /** Resolves when the bus runs; rejects when it cannot while things stand as they do. */
-  ready(signal?: AbortSignal): Promise<void> {
+  /**
+   * Resolves when the bus runs; rejects when it cannot while things stand as they do. The failure that a start is
+   * to overcome is `before` it and does not count.
+   */
+  ready(signal?: AbortSignal, before?: BusStatus): Promise<void> {
     return this.#until((status) => {
+      if (status === before && status.state === "failed") return false;
       if (status.state === "running" || status.state === "degraded") return true;
       if (ENDED.has(status.state)) throw refusalOf(status);
       return false;
