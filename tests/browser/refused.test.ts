@@ -1,0 +1,119 @@
+/** B15: what the server refuses for good reaches every subscriber and is not tried again unasked. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Subscription } from "motet";
+import { moreMessages, steady } from "./bus-fixture.ts";
+import { DeadlineExceeded, until, type Tab } from "./driver/index.ts";
+import { outcome, publishFrom, relayedBus, type RelayedBus } from "./relay-fixture.ts";
+import type { Command } from "./relay.ts";
+
+const TOPIC = "prices";
+const SPACING_MS = 20;
+const SOON_MS = 15_000;
+/** How long something that must not happen is watched for. */
+const QUIET_FOR_MS = 2_000;
+
+declare global {
+  /** Subscription of a topic that the server refuses. */
+  var refused: Subscription;
+}
+
+const subscribes = ({ relay }: RelayedBus, channel: string): Command[] =>
+  relay.commands.filter((command) => command.kind === "subscribe" && command.channel === channel);
+
+/** Watches for a while that something does not come about. */
+const never = (what: string, probe: () => boolean): Promise<void> =>
+  assert.rejects(until(what, QUIET_FOR_MS, probe), DeadlineExceeded);
+
+/** Subscribes the topic that will be refused, and waits until the page was told so. */
+async function refusedIn(tab: Tab, topic: string): Promise<{ code: string; serverCode: number | undefined; state: string }> {
+  return tab.evaluate(async (name: string) => {
+    globalThis.refused = B.bus.subscribe(name, () => undefined);
+    const settled = await refused.ready.then(() => undefined, (error) => error as { code: string; serverCode?: number });
+    return { code: settled?.code ?? "ready", serverCode: settled?.serverCode, state: refused.state };
+  }, topic);
+}
+
+const routeOf = (tab: Tab, topic: string): Promise<{ owner: string; state: string; error: string | undefined } | undefined> =>
+  tab.evaluate((name: string) => {
+    const found = B.bus.snapshot().routes.find((route) => route.topic === name);
+    return found && { owner: found.owner, state: found.state, error: found.error };
+  }, topic);
+
+describe("B15: a topic that the server refuses for good", () => {
+  for (const code of [102, 103, 106]) {
+    test(`B15: with ${code} fails for every subscriber, is tried by no other node, and comes with retry()`, async (t) => {
+      const scene = await relayedBus(t);
+      const tabs = await scene.openMany(3, { topics: [TOPIC] });
+      const secret = "secret";
+      scene.relay.rules = {
+        command: ({ kind, channel }) =>
+          kind === "subscribe" && channel === secret ? { error: { code, message: "refused" } } : "pass",
+      };
+      const told = await Promise.all(tabs.map((tab) => refusedIn(tab, secret)));
+      for (const one of told) assert.deepEqual(one, { code: "SUBSCRIBE_REJECTED", serverCode: code, state: "failed" });
+      const owners = await Promise.all(tabs.map((tab) => routeOf(tab, secret)));
+      for (const route of owners) assert.deepEqual([route?.state, route?.error], ["failed", "SUBSCRIBE_REJECTED"]);
+      assert.equal(new Set(owners.map((route) => route?.owner)).size, 1);
+
+      const asked = subscribes(scene, secret);
+      assert.equal(new Set(asked.map(({ connection }) => connection)).size, 1, "it hopped to another node");
+      scene.relay.rules = {};
+      await never("it is tried again unasked", () => subscribes(scene, secret).length > asked.length);
+      const owner = await scene.bus.owner(secret, tabs);
+      const [bystander] = tabs.filter((tab) => tab !== owner) as [Tab];
+      await bystander.evaluate(() => B.bus.retry());
+      for (const tab of tabs) await tab.waitFor("is subscribed after all", SOON_MS, () => refused.state === "ready");
+      assert.equal(outcome(await publishFrom(bystander, secret, 1)), "ok");
+    });
+  }
+
+  test("B15: for a while only is tried again by itself", async (t) => {
+    const scene = await relayedBus(t);
+    let refusals = 0;
+    scene.relay.rules = {
+      command: ({ kind }) =>
+        kind === "subscribe" && (refusals += 1) <= 3 ? { error: { code: 100, message: "internal", temporary: true } } : "pass",
+    };
+    await scene.open({ topics: [TOPIC] });
+    assert.equal(subscribes(scene, TOPIC).length, 4);
+  });
+});
+
+describe("B15: a connection that the server refuses for good", () => {
+  const refusals: readonly (readonly [string, number, (scene: RelayedBus) => void])[] = [
+    ["by close code 3500", 3_500, ({ relay }) => relay.dismiss(3_500, "invalid token")],
+    ["by close code 3999", 3_999, ({ relay }) => relay.dismiss(3_999, "gone for good")],
+    ["by error 103 to its connect", 103, ({ relay }) => {
+      relay.rules = { command: ({ kind }) => (kind === "connect" ? { error: { code: 103, message: "no" } } : "pass") };
+      relay.cut();
+    }],
+  ];
+  for (const [how, serverCode, refuse] of refusals) {
+    test(`B15: ${how} fails the routes of its topics for every subscriber, and comes back with the owner's retry()`, async (t) => {
+      const scene = await relayedBus(t);
+      const tabs = await scene.openMany(3, { topics: [TOPIC] });
+      const owner = await scene.bus.owner(TOPIC, tabs);
+      refuse(scene);
+      for (const tab of tabs) {
+        await tab.waitFor("is told by the route", SOON_MS, (topic: string) =>
+          B.bus.snapshot().routes.some((route) => route.topic === topic && route.state === "failed"), TOPIC);
+        assert.equal((await routeOf(tab, TOPIC))?.error, "CONNECT_REJECTED");
+      }
+      const error = await owner.evaluate(() => {
+        const { state, error } = B.bus.status;
+        return { state, code: error?.code, serverCode: error?.serverCode };
+      });
+      assert.deepEqual(error, { state: "degraded", code: "CONNECT_REJECTED", serverCode });
+      const known = scene.relay.connections.length;
+      scene.relay.rules = {};
+      await never("it is tried again unasked", () => scene.relay.connections.length > known);
+
+      await owner.evaluate(() => B.bus.retry());
+      scene.bus.publisher.pace(TOPIC, steady(SPACING_MS));
+      for (const tab of tabs) await moreMessages(tab, 20);
+      assert.equal(scene.relay.subscriptions().join(), TOPIC);
+      await owner.waitFor("runs", SOON_MS, () => B.bus.status.state === "running");
+    });
+  }
+});
