@@ -7,6 +7,8 @@ import type { HostInUse, HostKind } from "./status.js";
 /** A node that runs, and how to end it. */
 export interface RunningHost {
   readonly inUse: HostInUse;
+  /** What was wrong with hosts that were preferred to it. */
+  readonly passedOver: string | undefined;
   readonly port: MessagePort;
   /** Ends the page's own node; leaves a shared one. */
   stop(): void;
@@ -42,8 +44,8 @@ export async function startHost(request: HostRequest): Promise<RunningHost> {
   for (const kind of ORDERS[wanted]) {
     try {
       const { port, stop } = await START[kind](request);
-      const reason = missing.length === 0 ? `wanted: ${wanted}` : missing.join("; ");
-      return { inUse: { kind, reason }, port, stop };
+      const passedOver = missing.length === 0 ? undefined : missing.join("; ");
+      return { inUse: { kind, reason: passedOver ?? `wanted: ${wanted}` }, passedOver, port, stop };
     } catch (cause) {
       last = cause;
       missing.push(`${kind}: ${text(cause)}`);

@@ -5,7 +5,7 @@ import { coreHandler, GAP_REASONS, type Gap, type Handler, type Position } from 
 import type { ConnectOptions } from "./options.js";
 import { fingerprint } from "./options.js";
 import { SnapshotCollector, type Snapshot } from "./snapshot.js";
-import { BUS_STATES, StatusCell, type BusStatus } from "./status.js";
+import { BUS_STATES, StatusCell, type BusStatus, type HostInUse } from "./status.js";
 import { SUBSCRIPTION_STATES, SubscriptionCell } from "./subscription.js";
 import { BUILD } from "./wasm/build.js";
 import { PageBus } from "./wasm/page/motet_web.js";
@@ -179,12 +179,19 @@ export class Session {
         died: (error) => this.#nodeGone(start, error),
       });
       if (this.#freed) return host.stop();
+      this.#tellPassedOver(host.passedOver, this.status.now.host);
       this.status.set({ ...this.status.now, host: host.inUse });
       this.#core.nodeReady(start, host.port, () => host.stop(), host.inUse.kind === "shared-worker");
     } catch (cause) {
       const error = cause instanceof MotetError ? cause : new MotetError("NODE_UNAVAILABLE", { detail: text(cause), cause });
       this.#nodeGone(start, error);
     }
+  }
+
+  /** Tells that wanted hosts cannot be used; once, not at every restart of the node. */
+  #tellPassedOver(detail: string | undefined, before: HostInUse | undefined): void {
+    if (detail === undefined || detail === before?.reason) return;
+    this.errors.tell("config", new MotetError("HOST_UNAVAILABLE", { detail }));
   }
 
   #nodeGone(start: number, error: MotetError): void {
