@@ -170,6 +170,8 @@ error_codes! {
         "The server gave no history of the topic." "See the server code: the namespace keeps none, or it may not be read, or the position is of an earlier life of the stream.";
     60 WildcardUnsupported "WILDCARD_UNSUPPORTED" "bus" final Error
         "The server does not offer patterns." "Subscribe to concrete topics, or use a server with the pattern extension.";
+    61 StorageUnavailable "STORAGE_UNAVAILABLE" "bus" final Warning
+        "The page's session storage cannot be used; after a reload it counts as a new tab." "Allow site data for this origin if tabs are to keep their id; nothing else depends on it.";
 
     80 ServerConfigInvalid "SERVER_CONFIG_INVALID" "server" final Error
         "The configuration cannot be used." "The message names the file, the key and what is expected there.";

@@ -325,6 +325,14 @@ export const ERRORS = {
     message: "The server does not offer patterns.",
     nextStep: "Subscribe to concrete topics, or use a server with the pattern extension.",
   },
+  STORAGE_UNAVAILABLE: {
+    number: 61,
+    namespace: "bus",
+    retryable: false,
+    severity: "warning",
+    message: "The page's session storage cannot be used; after a reload it counts as a new tab.",
+    nextStep: "Allow site data for this origin if tabs are to keep their id; nothing else depends on it.",
+  },
   SERVER_CONFIG_INVALID: {
     number: 80,
     namespace: "server",

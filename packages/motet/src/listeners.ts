@@ -1,10 +1,10 @@
 import type { MotetError } from "./error.js";
 
 /** The part of the bus that an error concerns. */
-export type ErrorSource = "dispatch" | "transport" | "coordination" | "config";
+export type ErrorSource = "dispatch" | "transport" | "coordination" | "config" | "storage";
 
 /** In the order of the core's numbers. */
-export const ERROR_SOURCES: readonly ErrorSource[] = ["dispatch", "transport", "coordination", "config"];
+export const ERROR_SOURCES: readonly ErrorSource[] = ["dispatch", "transport", "coordination", "config", "storage"];
 
 /** Something that went wrong outside of any call. */
 export interface BusError {

@@ -316,6 +316,8 @@ pub enum ErrorSource {
     Coordination,
     /// What the application configured.
     Config,
+    /// What the page keeps over a reload.
+    Storage,
 }
 
 /// A waiting publish, for the snapshot.

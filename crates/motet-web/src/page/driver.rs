@@ -17,7 +17,7 @@ use super::lifecycle::{Lifecycle, is_visible};
 use super::node_link::NodeLink;
 use super::options::{PageOptions, client_config};
 use super::report;
-use super::tab::TabClaim;
+use super::tab::{Claimed, TabClaim};
 use crate::channel::Channel;
 use crate::clock::now;
 use crate::lock::LockRequest;
@@ -48,6 +48,8 @@ pub(super) struct Driver {
     pub(super) transfers: RefCell<Vec<JsValue>>,
     shards: RefCell<[Option<Channel>; SHARDS as usize]>,
     tab: RefCell<Option<TabClaim>>,
+    /// It was told that the tab's id cannot be stored.
+    storage_missed: Cell<bool>,
     lifecycle: RefCell<Option<Lifecycle>>,
     /// Messages that were no packet, and frames that were malformed.
     pub(super) bad_frames: Cell<u32>,
@@ -75,6 +77,7 @@ impl Driver {
                 transfers: RefCell::default(),
                 shards: RefCell::default(),
                 tab: RefCell::new(None),
+                storage_missed: Cell::new(false),
                 lifecycle: RefCell::new(None),
                 bad_frames: Cell::new(0),
             }
@@ -255,7 +258,13 @@ impl Driver {
 
     fn claim_tab(&self, then: impl Fn(&Self, TabId) + 'static) {
         self.tab.take();
-        let done = self.listener(then);
+        let done = self.listener(move |driver, Claimed { tab, stored }| {
+            if !stored && !driver.storage_missed.replace(true) {
+                let error = Error::new(ErrorCode::StorageUnavailable);
+                report::failed(&driver.hooks, ErrorSource::Storage, &error, &JsValue::UNDEFINED);
+            }
+            then(driver, tab);
+        });
         let claim = TabClaim::new(&self.cluster, &mut self.rng.borrow_mut(), done);
         *self.tab.borrow_mut() = Some(claim);
     }

@@ -85,5 +85,6 @@ const fn source_number(source: ErrorSource) -> u8 {
         ErrorSource::Transport => 1,
         ErrorSource::Coordination => 2,
         ErrorSource::Config => 3,
+        ErrorSource::Storage => 4,
     }
 }

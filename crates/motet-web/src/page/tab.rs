@@ -31,6 +31,13 @@ const KEY: &str = "motet/tab";
 /// The page that a reload replaces may hold the lock a little longer.
 const RELOAD_GRACE: Duration = Duration::from_millis(250);
 
+/// An id that is this tab's.
+pub(super) struct Claimed {
+    pub(super) tab: TabId,
+    /// It survives a reload.
+    pub(super) stored: bool,
+}
+
 /// The claim to an id; given up when dropped.
 pub(super) struct TabClaim(Rc<State>);
 
@@ -40,7 +47,7 @@ struct State {
     fallback: Cell<Option<TabId>>,
     lock: RefCell<Option<LockRequest>>,
     grace: RefCell<Option<Timer>>,
-    done: Box<dyn Fn(TabId)>,
+    done: Box<dyn Fn(Claimed)>,
 }
 
 impl TabClaim {
@@ -48,7 +55,7 @@ impl TabClaim {
     pub(super) fn new(
         cluster: &ClusterName,
         rng: &mut Rng,
-        done: impl Fn(TabId) + 'static,
+        done: impl Fn(Claimed) + 'static,
     ) -> Self {
         let stored = read(KEY).ok().flatten().and_then(|text| text.parse().ok());
         let drawn = TabId::random(rng);
@@ -97,9 +104,10 @@ impl State {
 
     fn granted(&self) {
         self.grace.take();
+        let tab = self.tab.get();
         // Without storage the id lasts as long as the page: nothing else depends on it.
-        let _ = write(KEY, &self.tab.get().to_hex());
-        (self.done)(self.tab.get());
+        let stored = write(KEY, &tab.to_hex()).is_ok();
+        (self.done)(Claimed { tab, stored });
     }
 
     fn grace_is_over(self: &Rc<Self>) {
