@@ -25,6 +25,8 @@ export interface NodeRow {
   readonly load: number;
   /** Its place in the order of registration, from 1. */
   readonly registered: number;
+  /** Milliseconds on the page's clock when this page was first told of it. */
+  readonly registeredAt: number;
   readonly leaving: boolean;
 }
 
@@ -110,9 +112,18 @@ export class SnapshotCollector {
     this.#self = { tabId, nodeId, coordinatorId, epoch: `${incarnation}/${epoch}` };
   }
 
-  node(nodeId: string, tabId: string, registered: number, visible: boolean, connection: number, leaving: boolean): void {
+  node(
+    nodeId: string,
+    tabId: string,
+    registered: number,
+    visible: boolean,
+    connection: number,
+    leaving: boolean,
+    registeredAt: number,
+  ): void {
     const visibility = visible ? "visible" : "hidden";
-    this.#nodes.push({ nodeId, tabId, status: CONNECTIONS[connection] ?? "idle", visibility, registered, leaving });
+    const status = CONNECTIONS[connection] ?? "idle";
+    this.#nodes.push({ nodeId, tabId, status, visibility, registered, registeredAt, leaving });
   }
 
   route(

@@ -27,7 +27,7 @@ pub use api::{
     ClientConfig, ClientIdentity, ClientInput, ClientOutput, ClientStatus, Delivery, ErrorSource,
     Gap, HandlerId, PageEvent, PendingPublish, PublishCall, Recipients, SubscriptionState,
 };
-pub use replica::KnownRoute;
+pub use replica::{KnownMember, KnownRoute};
 pub use snapshot::{ClientCounters, SubscriptionView, TopicPhase};
 
 use self::lifecycle::Life;

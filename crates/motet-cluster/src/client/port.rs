@@ -37,7 +37,7 @@ impl<P: Clone> Client<P> {
             }
             ToPage::Coordinator { node, fence } => self.on_coordinator(node, fence),
             ToPage::Members { members, gone, full } => {
-                self.replica.set_members(members, &gone, full);
+                self.replica.set_members(self.env.now, members, &gone, full);
             }
             ToPage::Routes { fence, routes, dropped, full } => {
                 self.on_routes(fence, &routes, dropped, full);

@@ -11,6 +11,15 @@ pub(super) const FOREIGN_TOPICS_MAX: usize = 500;
 /// Members kept.
 pub(super) const MEMBERS_MAX: usize = 1_000;
 
+/// A member, as the page knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownMember {
+    /// The member.
+    pub member: Member,
+    /// When the page's node told of it first, in the page's waking time.
+    pub since: Instant,
+}
+
 /// One row of the copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownRoute {
@@ -29,7 +38,7 @@ pub struct KnownRoute {
 #[derive(Debug)]
 pub(super) struct Replica {
     fence: Fence,
-    members: Vec<Member>,
+    members: Vec<KnownMember>,
     routes: LiteMap<String, KnownRoute>,
     /// Number of the last row told.
     told: u64,
@@ -56,7 +65,7 @@ impl Replica {
         self.fence
     }
 
-    pub(super) fn members(&self) -> &[Member] {
+    pub(super) fn members(&self) -> &[KnownMember] {
         &self.members
     }
 
@@ -78,17 +87,25 @@ impl Replica {
     }
 
     /// Takes members, kept in the order of their registration.
-    pub(super) fn set_members(&mut self, members: Vec<Member>, gone: &[NodeId], full: bool) {
-        if full {
-            self.members.clear();
-        }
-        self.members.retain(|member| !gone.contains(&member.node));
+    pub(super) fn set_members(
+        &mut self,
+        now: Instant,
+        members: Vec<Member>,
+        gone: &[NodeId],
+        full: bool,
+    ) {
+        let before = if full { core::mem::take(&mut self.members) } else { Vec::new() };
+        self.members.retain(|known| !gone.contains(&known.member.node));
         for member in members {
-            self.members.retain(|known| known.node != member.node);
+            let is_it = |known: &&KnownMember| known.member.node == member.node;
+            let known = self.members.iter().chain(&before).find(is_it);
+            let since = known.map_or(now, |known| known.since);
+            self.members.retain(|known| known.member.node != member.node);
             if self.members.len() < MEMBERS_MAX {
-                let place = |known: &Member| (known.order, known.node);
-                let at = self.members.iter().position(|known| place(known) > place(&member));
-                self.members.insert(at.unwrap_or(self.members.len()), member);
+                let place = |member: &Member| (member.order, member.node);
+                let later = |known: &KnownMember| place(&known.member) > place(&member);
+                let at = self.members.iter().position(later).unwrap_or(self.members.len());
+                self.members.insert(at, KnownMember { member, since });
             }
         }
     }
@@ -168,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_kept_in_the_order_of_their_registration() {
+    fn members_are_kept_in_the_order_of_their_registration_since_they_were_first_told() {
         let mut replica = Replica::new();
         let member = |order: u64, bits| Member {
             node: NodeId::from_bits(bits),
@@ -179,10 +196,12 @@ mod tests {
             leaving: false,
             idempotent: false,
         };
-        replica.set_members(vec![member(3, 1), member(1, 2), member(2, 3)], &[], true);
-        replica.set_members(vec![member(4, 2)], &[NodeId::from_bits(1)], false);
-        let orders: Vec<_> = replica.members().iter().map(|member| member.order).collect();
-        assert_eq!(orders, [2, 4]);
+        let at = |seconds| Instant::ZERO + core::time::Duration::from_secs(seconds);
+        replica.set_members(at(1), vec![member(3, 1), member(1, 2), member(2, 3)], &[], true);
+        replica.set_members(at(2), vec![member(4, 2)], &[NodeId::from_bits(1)], false);
+        replica.set_members(at(3), vec![member(4, 2), member(5, 4), member(2, 3)], &[], true);
+        let rows = replica.members().iter().map(|known| (known.member.order, known.since));
+        assert_eq!(rows.collect::<Vec<_>>(), [(2, at(1)), (4, at(1)), (5, at(3))]);
     }
 
     fn route(topic: &str, epoch: u64) -> Route {

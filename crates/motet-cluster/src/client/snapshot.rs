@@ -4,9 +4,8 @@ use motet_protocol::{Fence, NodeId, Position};
 
 use super::Client;
 use super::api::{ClientIdentity, ClientStatus, HandlerId, PendingPublish, SubscriptionState};
-use super::replica::KnownRoute;
+use super::replica::{KnownMember, KnownRoute};
 use super::topic::Topic;
-use crate::table::Member;
 
 /// What happened since the client was made. Counts only grow, but for `ring_bytes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,7 +139,7 @@ impl<P: Clone> Client<P> {
 
     /// The cluster's members, in the order of their registration.
     #[must_use]
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[KnownMember] {
         self.replica.members()
     }
 

@@ -1,9 +1,9 @@
 //! What the page shows of itself and its cluster, told row by row. Reading changes nothing.
 
-use motet_cluster::client::{Client, TopicPhase};
+use motet_cluster::client::{Client, KnownMember, TopicPhase};
 use motet_cluster::name::topic_key;
 use motet_cluster::table::{RouteState, TransportStatus};
-use motet_protocol::NodeId;
+use motet_protocol::{Instant, NodeId};
 use wasm_bindgen::prelude::*;
 
 use super::driver::Driver;
@@ -33,6 +33,7 @@ extern "C" {
         visible: bool,
         transport: u8,
         leaving: bool,
+        registered_at_ms: f64,
     );
 
     #[wasm_bindgen(method, structural, js_name = route)]
@@ -100,7 +101,7 @@ fn tell_identity(core: &Client<JsValue>, sink: &SnapshotSink) {
 }
 
 fn tell_tables(core: &Client<JsValue>, sink: &SnapshotSink) {
-    for member in core.members() {
+    for KnownMember { member, since } in core.members() {
         let transport = match member.transport {
             TransportStatus::Idle => 0,
             TransportStatus::Connecting => 1,
@@ -108,7 +109,15 @@ fn tell_tables(core: &Client<JsValue>, sink: &SnapshotSink) {
             TransportStatus::Errored => 3,
         };
         let (node, tab) = (member.node.to_hex(), member.tab.to_hex());
-        sink.node(&node, &tab, member.order as f64, member.visible, transport, member.leaving);
+        sink.node(
+            &node,
+            &tab,
+            member.order as f64,
+            member.visible,
+            transport,
+            member.leaving,
+            millis(*since),
+        );
     }
     for known in core.routes() {
         let route = &known.route;
@@ -127,10 +136,14 @@ fn tell_tables(core: &Client<JsValue>, sink: &SnapshotSink) {
             state,
             &error,
             route.subscribers,
-            known.updated.as_micros() as f64 / 1_000.0,
-            known.confirmed.map(|at| at.as_micros() as f64 / 1_000.0),
+            millis(known.updated),
+            known.confirmed.map(millis),
         );
     }
+}
+
+fn millis(at: Instant) -> f64 {
+    at.as_micros() as f64 / 1_000.0
 }
 
 fn tell_topics(core: &Client<JsValue>, sink: &SnapshotSink) {

@@ -194,7 +194,7 @@ fn b30_the_snapshot_names_self_members_routes_and_pending_and_changes_nothing() 
     rig.port(ToPage::Members { members: Vec::new(), gone: vec![OTHER], full: false });
     rig.publish(1, "t");
     rig.out.clear();
-    let nodes: Vec<_> = rig.client.members().iter().map(|member| member.node).collect();
+    let nodes: Vec<_> = rig.client.members().iter().map(|known| known.member.node).collect();
     assert_eq!(nodes, [NODE, OWNER]);
     assert_eq!(rig.client.identity().node, Some(NODE));
     assert_eq!(rig.client.coordinator(), Some(NODE));
