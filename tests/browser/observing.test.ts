@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Snapshot } from "motet";
 import { BusFixture, faults, moreMessages, NO_FAULTS, steady, subscribed } from "./bus-fixture.ts";
-import type { Tab } from "./driver/index.ts";
+import { until, type Tab } from "./driver/index.ts";
 import { relayedBus } from "./relay-fixture.ts";
 
 const TOPIC = "prices";
@@ -26,6 +26,7 @@ describe("B29: a route", () => {
     const before: Route[] = [];
     for (const tab of tabs) before.push(await routeIs(tab, TOPIC, "subscribing"));
     for (const { confirmedAt, error } of before) assert.deepEqual([confirmedAt, error], [undefined, undefined]);
+    await until("the server's answer is held", SOON_MS, () => relay.held === 1);
     relay.release();
     for (const [index, tab] of tabs.entries()) {
       const { confirmedAt, updatedAt, generation } = await routeIs(tab, TOPIC, "subscribed");

@@ -29,6 +29,9 @@ const outcomesOf = async (tab: Tab): Promise<(string | null)[]> =>
 const attempted = ({ relay }: RelayedBus, count: number): Promise<unknown> =>
   until(`${count} attempts`, SOON_MS, () => attempts(relay, TOPIC).length >= count);
 
+/** Waits until the server's answer is on hold. */
+const held = ({ relay }: RelayedBus): Promise<unknown> => until("an answer is held", SOON_MS, () => relay.held === 1);
+
 /** A topic that is owned by a tab which neither coordinates nor publishes. */
 async function ownedByNeither(t: TestContext, foreign: boolean): Promise<{ scene: RelayedBus; owner: Tab; publishing: Tab }> {
   const scene = await relayedBus(t, { foreign });
@@ -57,6 +60,7 @@ describe("B12: a publication is acknowledged", () => {
     await accepted(scene.bus, 2);
     const pending = await other.evaluate(() => B.bus.snapshot().pending.map(({ topic, attempt }) => ({ topic, attempt })));
     assert.deepEqual(pending, [{ topic: TOPIC, attempt: 1 }], "the server has it, the page was not told");
+    await held(scene);
     scene.relay.release();
     assert.equal(outcome(await third), "ok");
     assert.deepEqual(await other.evaluate(() => B.bus.snapshot().pending), []);
@@ -188,6 +192,7 @@ test("B12: one is in flight per topic, and other topics do not wait for it", asy
   for (const seq of range(4)) {
     await accepted(scene.bus, seq);
     assert.equal(outcome(await publishFrom(tab, "elsewhere", 100 + seq)), "ok");
+    await held(scene);
     assert.deepEqual(attempts(scene.relay, TOPIC).map((attempt) => attempt.seq), range(seq));
     scene.relay.release();
   }

@@ -62,6 +62,8 @@ export interface Relay extends AsyncDisposable {
   readonly open: number;
   /** Topics whose server subscription stands, once for each connection that holds it. */
   subscriptions(): string[];
+  /** How much is held. */
+  readonly held: number;
   /** Sends on what is held, in its order. */
   release(): void;
   /** Breaks all connections without a word. */
@@ -108,6 +110,10 @@ class WebSocketRelay implements Relay {
 
   get open(): number {
     return this.#links.size;
+  }
+
+  get held(): number {
+    return this.#held.length;
   }
 
   subscriptions(): string[] {
