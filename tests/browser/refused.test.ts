@@ -1,11 +1,13 @@
 /** B15: what the server refuses for good reaches every subscriber and is not tried again unasked. */
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { describe, test } from "node:test";
 import type { Subscription } from "motet";
-import { moreMessages, steady } from "./bus-fixture.ts";
+import { BusFixture, moreMessages, steady } from "./bus-fixture.ts";
 import { DeadlineExceeded, until, type Tab } from "./driver/index.ts";
 import { outcome, publishFrom, relayedBus, type RelayedBus } from "./relay-fixture.ts";
 import type { Command } from "./relay.ts";
+import { startServer } from "./server.ts";
 
 const TOPIC = "prices";
 const SPACING_MS = 20;
@@ -117,3 +119,44 @@ describe("B15: a connection that the server refuses for good", () => {
     });
   }
 });
+
+test("B15: a refused token is not used again: retry() asks the application for another", async (t) => {
+  const secret = "a secret of this test";
+  const config = `
+[client]
+allowed_origins = ["*"]
+[client.token]
+hmac_secret_key = "${secret}"
+[channel.without_namespace]
+allow_subscribe_for_client = true
+`;
+  const server = await startServer({ config });
+  t.after(() => server.close());
+  // The fixture's own publisher has no token, so that the page alone uses the server that wants one.
+  const bus = await BusFixture.start(t);
+  const tab = await bus.open({ connect: { autoStart: false } });
+  const found = await tab.evaluate(async (url: string, tokens: string[]) => {
+    const { connect } = (await import("/motet/index.js" as string)) as typeof import("motet");
+    const other = await connect({ cluster: "signed", transport: { kind: "centrifuge", url, token: () => tokens.shift() ?? null } });
+    const refusal = new Promise<string>((resolve) => other.onError(({ source, error }) => resolve(`${source}: ${error.code}`)));
+    const subscription = other.subscribe("prices", () => undefined);
+    const told = [await refusal, await subscription.ready.then(() => "ready", (error: { code: string }) => error.code)];
+    const left = tokens.length;
+    other.retry();
+    await new Promise<void>((resolve) => {
+      other.status.subscribe(({ state }) => {
+        if (state === "running" && subscription.state !== "failed") resolve();
+      });
+    });
+    return { told, left, asked: tokens.length };
+  }, server.websocketUrl, [sign("another secret"), sign(secret)]);
+  assert.deepEqual(found, { told: ["transport: CONNECT_REJECTED", "CONNECT_REJECTED"], left: 1, asked: 0 });
+});
+
+/** A connection token (JWT, HS256) for the user "reader". */
+function sign(secret: string): string {
+  const text = [{ alg: "HS256", typ: "JWT" }, { sub: "reader" }]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"))
+    .join(".");
+  return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
+}

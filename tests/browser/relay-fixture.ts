@@ -5,6 +5,11 @@ import type { Accepted } from "./checker.ts";
 import { until, type Tab } from "./driver/index.ts";
 import { startRelay, type Relay, type RelayOptions } from "./relay.ts";
 
+declare global {
+  /** Outcomes of publications that a page has started and not awaited. */
+  var outcomes: Promise<Settled<unknown>[]>;
+}
+
 const ACCEPTED_WITHIN_MS = 10_000;
 
 /** A bus whose pages reach the server through a relay; the test's own publisher goes there directly. */
@@ -40,6 +45,23 @@ export function publishFrom(tab: Tab, topic: string, seq: number, options: Publi
     seq,
     options,
   );
+}
+
+/** Starts publications `{ seq }` in one task of a page, without waiting for any. */
+export function startPublishing(tab: Tab, topic: string, seqs: readonly number[]): Promise<void> {
+  return tab.evaluate((name: string, numbers: readonly number[]) => {
+    globalThis.outcomes = Promise.all(numbers.map((seq) => B.settle(B.bus.publish(name, { seq }))));
+  }, topic, seqs);
+}
+
+/** How the publications of {@link startPublishing} ended. */
+export async function outcomesOf(tab: Tab): Promise<(string | null)[]> {
+  return (await tab.evaluate(() => globalThis.outcomes)).map(outcome);
+}
+
+/** 1 to `count`. */
+export function range(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index + 1);
 }
 
 /** `"ok"`, or the code with which it was rejected. */
