@@ -30,6 +30,8 @@ export interface MessageEntry {
   readonly atMs: number;
   readonly position?: StreamPosition;
   readonly replayed?: boolean;
+  /** Which of the page's handlers got it; the judge wants one handler a topic. */
+  readonly handler?: string;
 }
 
 export interface GapEntry {

@@ -34,7 +34,7 @@ const generation = (tab: Tab, topic: string): Promise<number | undefined> =>
 /** The sequence numbers that a page's handler got, in order. */
 const received = (tab: Tab, key: string): Promise<number[]> =>
   tab.evaluate((handler: string) => B.log.flatMap((entry) =>
-    entry.kind === "message" && (entry as { handler?: string }).handler === handler ? [entry.seq] : []), key);
+    entry.kind === "message" && entry.handler === handler ? [entry.seq] : []), key);
 
 describe("B1: the handlers of a topic are counted", () => {
   test("B1: the first one subscribes at the server, and the last one's leave follows a linger", async (t) => {
