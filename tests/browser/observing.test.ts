@@ -38,8 +38,14 @@ describe("B29: a route", () => {
   });
 
   test("B29: that its owner does not acknowledge is assigned, announced again, and then given to another", async (t) => {
-    const { bus, relay, openMany } = await relayedBus(t);
-    const tabs = await openMany(3);
+    const { bus, relay, open } = await relayedBus(t);
+    const tabs: Tab[] = [];
+    for (const _ of [1, 2, 3]) {
+      const tab = await open();
+      await tab.waitFor("runs", SOON_MS, () => B.bus.status.state === "running");
+      tabs.push(tab);
+    }
+    await bus.browser.assertSeparateProcesses();
     const [coordinator, subscriber, chosen] = tabs as [Tab, Tab, Tab];
     assert.equal(await bus.coordinator(tabs), coordinator);
     // The visible tab is preferred, and it says nothing any more.

@@ -27,6 +27,7 @@ const attempted = ({ relay }: RelayedBus, count: number): Promise<unknown> =>
 async function ownedByNeither(t: TestContext, foreign: boolean): Promise<{ scene: RelayedBus; owner: Tab; publishing: Tab }> {
   const scene = await relayedBus(t, { foreign });
   const coordinator = await scene.open();
+  await coordinator.waitFor("runs", SOON_MS, () => B.bus.status.state === "running");
   const owner = await scene.open({ topics: [TOPIC] });
   const publishing = await scene.open({ topics: [TOPIC] });
   await scene.bus.browser.assertSeparateProcesses();
