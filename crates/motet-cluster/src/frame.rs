@@ -651,6 +651,13 @@ pub enum ToPage {
     /// The node took the page for gone, and knows nothing of it any more: it attaches anew.
     #[n(13)]
     Detached,
+    /// So many frames from elsewhere were malformed, foreign or not allowed for their sender.
+    #[n(14)]
+    BadFrames {
+        /// Since the node started.
+        #[n(0)]
+        count: u32,
+    },
     /// Something to report to the application.
     #[n(12)]
     Report {

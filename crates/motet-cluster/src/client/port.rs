@@ -33,6 +33,7 @@ impl<P: Clone> Client<P> {
                     let error = Error::new(ErrorCode::BuildSkew).with_detail(build);
                     self.env.report(ErrorSource::Coordination, error);
                 }
+                self.env.counters.node_bad_frames = 0;
                 self.attached(node);
             }
             ToPage::Coordinator { node, fence } => self.on_coordinator(node, fence),
@@ -69,6 +70,7 @@ impl<P: Clone> Client<P> {
             ToPage::Pong { .. } => {}
             ToPage::Closed => self.node_closed(),
             ToPage::Detached => self.detached(),
+            ToPage::BadFrames { count } => self.env.counters.node_bad_frames = count.into(),
             ToPage::Report { error } => self.on_report(error),
         }
     }

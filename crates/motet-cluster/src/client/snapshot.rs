@@ -7,7 +7,8 @@ use super::api::{ClientIdentity, ClientStatus, HandlerId, PendingPublish, Subscr
 use super::replica::{KnownMember, KnownRoute};
 use super::topic::Topic;
 
-/// What happened since the client was made. Counts only grow, but for `ring_bytes`.
+/// What happened since the client was made. Counts only grow, but for those
+/// that are of now or of the present node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientCounters {
     /// Messages handed to handlers.
@@ -22,6 +23,8 @@ pub struct ClientCounters {
     pub joins: u64,
     /// Frames dropped because they were malformed, foreign or not allowed for their sender.
     pub bad_frames: u64,
+    /// The same of the page's present node, as it told last.
+    pub node_bad_frames: u64,
     /// Frames dropped because something newer was known.
     pub stale_frames: u64,
     /// Publications settled.
@@ -42,6 +45,7 @@ impl ClientCounters {
         gaps: 0,
         joins: 0,
         bad_frames: 0,
+        node_bad_frames: 0,
         stale_frames: 0,
         settled: 0,
         late_publish_answers: 0,

@@ -189,6 +189,7 @@ enums! {
         11 Closed {}
         12 Report { error }
         13 Detached {}
+        14 BadFrames { count }
         else Self::Closed
     }
     RouteState {

@@ -228,6 +228,7 @@ fn to_page() -> Vec<ToPage> {
         ToPage::Pong { node },
         ToPage::Closed,
         ToPage::Report { error: error() },
+        ToPage::BadFrames { count: 70_000 },
     ]
 }
 

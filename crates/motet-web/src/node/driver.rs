@@ -1,12 +1,14 @@
 //! The node's driver: joins the cluster core to its transport, and both to the browser.
 
 use core::cell::{Cell, RefCell};
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
-use motet_cluster::node::{Node, NodeInput, NodeOutput, NodePacket};
-use motet_cluster::{ClusterName, name::SHARDS};
-use motet_protocol::Instant;
+use motet_cluster::frame::ToPage;
+use motet_cluster::node::{Node, NodeEvent, NodeInput, NodeOutput, NodePacket};
+use motet_cluster::{ClusterName, Packet, name::SHARDS};
+use motet_protocol::{Error, ErrorCode, Instant, NodeId};
 use motet_realtime::client::{Client, Input, Output};
 use wasm_bindgen::prelude::*;
 use web_sys::MessagePort;
@@ -20,6 +22,9 @@ use crate::clock::now;
 use crate::post;
 use crate::seed::random_generator;
 use crate::timer::Timer;
+
+/// Pages hear of bad frames at most so often: a flood of them must not become a flood of reports.
+const BAD_FRAMES_TOLD_EVERY: Duration = Duration::from_millis(500);
 
 /// What one of the two cores is to hear.
 enum Heard {
@@ -41,8 +46,12 @@ pub(super) struct Driver {
     last_port: Cell<u32>,
     sockets: Sockets,
     channels: RefCell<Option<Channels>>,
-    /// Messages that were no packet, and frames that were malformed.
+    /// Messages that were no packet, and frames that were malformed or not allowed.
     bad_frames: Cell<u32>,
+    /// When the pages are told of them.
+    bad_frames_told_at: Cell<Option<Instant>>,
+    /// The pages were told that a member runs another build.
+    skew_told: Cell<bool>,
 }
 
 /// The channels of a node. Data channels open when something is posted on them first: a node
@@ -85,6 +94,8 @@ impl Driver {
             ),
             channels: RefCell::new(None),
             bad_frames: Cell::new(0),
+            bad_frames_told_at: Cell::new(None),
+            skew_told: Cell::new(false),
             cluster,
         });
         driver.open_channels()?;
@@ -118,6 +129,10 @@ impl Driver {
         self.last_port.set(number);
         let hear = listener(&self.me, move |driver, message| driver.page_message(number, &message));
         self.ports.add(number, Port::listen(port, on_message(hear)));
+        // The new page knows nothing of those that came before it.
+        if self.bad_frames.get() > 0 {
+            self.tell_bad_frames_later();
+        }
     }
 
     fn page_message(&self, number: u32, message: &JsValue) {
@@ -146,7 +161,33 @@ impl Driver {
     }
 
     fn count_bad_frames(&self, count: u32) {
-        self.bad_frames.set(self.bad_frames.get().saturating_add(count));
+        if count > 0 {
+            self.bad_frames.set(self.bad_frames.get().saturating_add(count));
+            self.tell_bad_frames_later();
+        }
+    }
+
+    fn tell_bad_frames_later(&self) {
+        if self.bad_frames_told_at.get().is_none() {
+            self.bad_frames_told_at.set(Some(now() + BAD_FRAMES_TOLD_EVERY));
+            self.timer.arm(now(), self.due());
+        }
+    }
+
+    /// Says something to all pages; false when there is none.
+    fn tell_pages(&self, frame: ToPage) -> bool {
+        let packet = Packet::single(self.node.borrow().id(), frame);
+        let clients = self.ports.clients();
+        clients.iter().for_each(|client| self.ports.post(*client, &packet));
+        !clients.is_empty()
+    }
+
+    /// Once is enough: that tabs run different builds is for a reload to change.
+    fn tell_skew(&self, node: NodeId) {
+        if !self.skew_told.get() {
+            let error = Error::new(ErrorCode::BuildSkew).with_detail(node.to_hex());
+            self.skew_told.set(self.tell_pages(ToPage::Report { error }));
+        }
     }
 
     fn socket_news(&self, news: SocketNews) {
@@ -164,16 +205,17 @@ impl Driver {
     fn due(&self) -> Option<Instant> {
         let node = self.node.borrow().next_timeout();
         let transport = self.transport.borrow().next_timeout();
-        match (node, transport) {
-            (Some(node), Some(transport)) => Some(node.min(transport)),
-            (node, transport) => node.or(transport),
-        }
+        [node, transport, self.bad_frames_told_at.get()].into_iter().flatten().min()
     }
 
     fn timer_fired(&self) {
         self.timer.fired();
         let at = now();
         let due = |timeout: Option<Instant>| timeout.is_some_and(|due| due <= at);
+        if due(self.bad_frames_told_at.get()) {
+            self.bad_frames_told_at.set(None);
+            self.tell_pages(ToPage::BadFrames { count: self.bad_frames.get() });
+        }
         if due(self.transport.borrow().next_timeout()) {
             self.inputs.borrow_mut().push_back(Heard::Transport(Input::Tick));
         }
@@ -259,6 +301,8 @@ impl Driver {
             NodeOutput::Port { client, packet } => self.ports.post(client, &packet),
             NodeOutput::Lock(op) => self.locks.operate(&op),
             NodeOutput::Transport(op) => self.hear(Heard::Transport(Input::Op(op))),
+            NodeOutput::Event(NodeEvent::BadFrames(_)) => self.count_bad_frames(1),
+            NodeOutput::Event(NodeEvent::BuildSkew(node)) => self.tell_skew(node),
             // For simulators and tests; in a browser the page's snapshot shows the same.
             NodeOutput::Event(_) => {}
         }

@@ -78,6 +78,11 @@ impl Ports {
         }
     }
 
+    /// The pages that have said who they are.
+    pub(super) fn clients(&self) -> Vec<ClientId> {
+        self.named.borrow().keys().copied().collect()
+    }
+
     pub(super) fn close_all(&self) {
         self.named.take();
         self.nameless.take();

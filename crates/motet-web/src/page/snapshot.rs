@@ -179,6 +179,7 @@ fn tell_counters(core: &Client<JsValue>, sink: &SnapshotSink) {
         ("gaps", counters.gaps),
         ("joins", counters.joins),
         ("badFrames", counters.bad_frames),
+        ("nodeBadFrames", counters.node_bad_frames),
         ("staleFrames", counters.stale_frames),
         ("settled", counters.settled),
         ("latePublishAnswers", counters.late_publish_answers),

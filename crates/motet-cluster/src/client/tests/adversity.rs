@@ -132,3 +132,14 @@ fn b19_another_build_is_reported_and_a_refusal_ends_the_start() {
     assert_eq!(rig.client.status(), &ClientStatus::Failed(skew));
     assert!(rig.out.contains(&ClientOutput::StopNode) && reported(&rig));
 }
+
+#[test]
+fn b18_what_the_node_has_dropped_is_shown_and_counts_anew_with_another_node() {
+    let mut rig = Rig::live();
+    rig.port(ToPage::BadFrames { count: 3 });
+    rig.port(ToPage::BadFrames { count: 7 });
+    assert_eq!(rig.client.counters().node_bad_frames, 7);
+    assert_eq!(bad(&rig), 0, "they were not the page's");
+    rig.port(ToPage::Attached { node: NODE, build: String::new() });
+    assert_eq!(rig.client.counters().node_bad_frames, 0);
+}
