@@ -101,17 +101,19 @@ impl ServeOptions {
         if self.dev {
             allow_everything(&mut config);
         }
-        if let Some(listen) = &self.listen {
-            let (address, port) = split_address(listen)?;
-            config.http_server.address = address;
-            config.http_server.port = port;
-        }
+        let http = &mut config.http_server;
+        let listen = match &self.listen {
+            Some(listen) => listen.clone(),
+            None => format!("{}:{}", bracketed(&http.address), http.port),
+        };
+        (http.address, http.port) = split_address(&listen)?;
         if let Some(file) = &self.publication_log {
             config.log.publication_log = file.display().to_string();
         }
         if let Some(level) = &self.log_level {
             config.log.level.clone_from(level);
         }
+        config.validate("command line")?;
         Ok(config)
     }
 }

@@ -8,7 +8,9 @@ use motet_server::cli::{Cli, Command, ServeOptions, check_config};
 use motet_server::config::Config;
 use motet_server::error::ServerError;
 use motet_server::serve;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
+use tracing::warn;
 use tracing_subscriber::filter::LevelFilter;
 
 fn main() -> ExitCode {
@@ -41,8 +43,9 @@ fn print(text: &str) {
 
 fn run(options: &ServeOptions) -> Result<(), ServerError> {
     let config = options.config()?;
-    let level = config.log.level.parse().unwrap_or(LevelFilter::INFO);
+    let level = config.log.level.parse::<LevelFilter>().expect("the configuration was checked");
     tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).init();
+    raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -58,6 +61,15 @@ fn run(options: &ServeOptions) -> Result<(), ServerError> {
     // Tasks that outlived the time to stop are cut off.
     runtime.shutdown_background();
     outcome
+}
+
+/// Every connection is an open file. The usual limit of 1,024 is there for programs of old; a
+/// process may raise it up to what its administrator allows.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(cause) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        warn!(%cause, "the limit of open files stays at {:?}", limit.current);
+    }
 }
 
 /// Listens for SIGTERM and SIGINT from now on; ready when one has come.

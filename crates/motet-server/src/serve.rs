@@ -68,7 +68,14 @@ pub async fn start(config: Config) -> Result<Running, ServerError> {
     });
     let (stop, stopped) = watch::channel(false);
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let accepting = tokio::spawn(listen::accept(listener, tls, router(server.clone()), stopped));
+    let door = listen::Door {
+        tls,
+        router: router(server.clone()),
+        request_timeout: server.config.http_server.request_timeout.0,
+        stop: stopped,
+    };
+    let accepting =
+        listen::accept(listener, door).map_err(|cause| ServerError::Bind { address, cause })?;
     info!("listening on {scheme}://{address}");
     warn_of_risks(&server.config, ip);
     Ok(Running { address, server, stop, accepting, engine })

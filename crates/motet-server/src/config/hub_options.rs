@@ -107,6 +107,19 @@ pub(super) fn validate(config: &Config, file: &str) -> Result<(), ConfigError> {
         let expected = "a time below client.ping_interval";
         return Err(ConfigError::invalid(file, "client.pong_timeout", expected));
     }
+    if config.http_server.request_timeout.0.is_zero() {
+        let expected = "a time above 0s: without one, peers that say nothing use up the server";
+        return Err(ConfigError::invalid(file, "http_server.request_timeout", expected));
+    }
+    for (limit, key) in [
+        (client.queue_max_size, "client.queue_max_size"),
+        (config.websocket.message_size_limit, "websocket.message_size_limit"),
+        (config.channel.max_length, "channel.max_length"),
+    ] {
+        if limit == 0 {
+            return Err(ConfigError::invalid(file, key, "a number of bytes above 0"));
+        }
+    }
     let tls = &config.http_server.tls;
     if tls.enabled && (tls.cert_pem_file.is_empty() || tls.key_pem_file.is_empty()) {
         let expected = "cert_pem_file and key_pem_file, because TLS is enabled";
@@ -115,17 +128,39 @@ pub(super) fn validate(config: &Config, file: &str) -> Result<(), ConfigError> {
     if config.broker.r#type != "memory" {
         return Err(ConfigError::invalid(file, "broker.type", "\"memory\""));
     }
-    let prefix = &config.websocket.handler_prefix;
-    if !prefix.starts_with('/') || prefix.contains(['{', '}', '*']) {
-        let expected = "a path that starts with a slash";
+    if !is_free_path(&config.websocket.handler_prefix) {
+        let expected = "a path of letters, digits, '-', '_', '.' and '/' that starts with a slash \
+                        and is none of the server's own (/health, /metrics, /api)";
         return Err(ConfigError::invalid(file, "websocket.handler_prefix", expected));
     }
-    if !["error", "warn", "info", "debug", "trace"].contains(&config.log.level.as_str()) {
-        let expected = "one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"";
+    for (keys, key) in [
+        (&client.token.jwks_public_endpoint, "client.token"),
+        (&client.subscription_token.jwks_public_endpoint, "client.subscription_token"),
+    ] {
+        if !keys.is_empty() && !keys.starts_with("https://") && !keys.starts_with("http://") {
+            let key = format!("{key}.jwks_public_endpoint");
+            return Err(ConfigError::invalid(file, key, "a URL of http or https"));
+        }
+    }
+    if !LOG_LEVELS.contains(&config.log.level.as_str()) {
+        let expected =
+            format!("one of {}", LOG_LEVELS.map(|level| format!("\"{level}\"")).join(", "));
         return Err(ConfigError::invalid(file, "log.level", expected));
     }
     validate_channels(config, file)
 }
+
+/// Whether the WebSocket endpoint can be there.
+fn is_free_path(path: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+    let own = ["/health", "/metrics", "/api"];
+    path.starts_with('/')
+        && path.bytes().all(plain)
+        && !own.contains(&path)
+        && !path.starts_with("/api/")
+}
+
+const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 fn validate_channels(config: &Config, file: &str) -> Result<(), ConfigError> {
     let without = &config.channel.without_namespace;

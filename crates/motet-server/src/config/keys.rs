@@ -101,6 +101,8 @@ keys! {
         address: String = "127.0.0.1".to_owned(),
         /// Port to listen on; 0 takes a free one and prints it.
         port: u16 = 8000,
+        /// How long the head of a request, its body, and a TLS handshake may take to arrive.
+        request_timeout: Span = Span::seconds(10),
         /// TLS.
         tls: TlsKeys = TlsKeys::default(),
     }

@@ -50,7 +50,11 @@ impl Config {
         describe::document(&Self::default())
     }
 
-    fn validate(&self, file: &str) -> Result<(), ConfigError> {
+    /// Checks what no single key can tell; `file` is named in errors.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn validate(&self, file: &str) -> Result<(), ConfigError> {
         hub_options::validate(self, file)
     }
 }
@@ -97,9 +101,29 @@ mod tests {
             ("[[channel.namespaces]]\nname = \"a:b\"\n", "channel.namespaces[0].name"),
             ("[channel.without_namespace]\nforce_recovery_mode = \"all\"\n", "force_recovery_mode"),
             ("[http_server.tls]\nenabled = true\n", "http_server.tls"),
+            ("[http_server]\nrequest_timeout = \"0s\"\n", "http_server.request_timeout"),
+            ("[client]\nqueue_max_size = 0\n", "client.queue_max_size"),
+            ("[websocket]\nmessage_size_limit = 0\n", "websocket.message_size_limit"),
+            ("[channel]\nmax_length = 0\n", "channel.max_length"),
+            ("[client.token]\njwks_public_endpoint = \"keys\"\n", "token.jwks_public_endpoint"),
+            ("[log]\nlevel = \"loud\"\n", "log.level"),
         ] {
             let text = refusal(config);
             assert!(text.contains(key), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_that_the_server_could_not_have_is_refused() {
+        for path in
+            ["", "ws", "/health", "/metrics", "/api", "/api/ws", "/:a", "/{a}", "/a b", "/*"]
+        {
+            let text = refusal(&format!("[websocket]\nhandler_prefix = \"{path}\"\n"));
+            assert!(text.contains("websocket.handler_prefix"), "{path}: {text}");
+        }
+        for path in ["/", "/ws", "/connection/websocket/", "/healthy"] {
+            let text = format!("[websocket]\nhandler_prefix = \"{path}\"\n");
+            Config::parse("motet.toml", &text).expect("valid");
         }
     }
 

@@ -39,10 +39,15 @@ impl Server {
     }
 
     pub(crate) fn start_with(config: &str, arguments: &[&str]) -> Self {
+        Self::start_by(Command::new(BINARY), config, arguments)
+    }
+
+    /// Starts a server through a command that ends up being it.
+    pub(crate) fn start_by(mut command: Command, config: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("motet.toml");
         std::fs::write(&file, config).expect("written");
-        let mut child = Command::new(BINARY)
+        let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--config"])
             .arg(&file)
             .args(arguments)
