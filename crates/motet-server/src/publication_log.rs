@@ -12,11 +12,11 @@ use motet_realtime::message::StreamPosition;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
-use tokio::fs::OpenOptions;
-use tokio::io::AsyncWriteExt as _;
+use tokio::fs::{File, OpenOptions};
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tracing::error;
+use tracing::{error, warn};
 
 /// Lines that may wait to be written. When the disk does not keep up the hub goes on and the log
 /// says how many lines it lacks.
@@ -25,6 +25,11 @@ const WAITING_MAX: usize = 100_000;
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 /// Payloads up to so many bytes are logged as they are, larger ones by their hash alone.
 const DATA_BYTES_MAX: usize = 4_096;
+
+/// How every line begins.
+const LINE_START: &[u8] = b"{\"ts_ms\":";
+/// More than the longest line has.
+const TAIL_BYTES: u64 = 64 << 10;
 
 /// Appends to the log.
 pub struct PublicationLog {
@@ -55,25 +60,16 @@ impl PublicationLog {
     /// Opens the log, creating it when it is not there.
     ///
     /// # Errors
-    /// When the file cannot be opened for appending.
+    /// When the file cannot be opened for appending, or is something else than a log.
     pub async fn open(path: &Path) -> io::Result<Self> {
-        let mut file = OpenOptions::new().create(true).append(true).open(path).await?;
-        let (lines, mut waiting) = mpsc::channel::<String>(WAITING_MAX);
-        let writer = tokio::spawn(async move {
-            let mut batch = Vec::new();
-            while waiting.recv_many(&mut batch, WAITING_MAX).await > 0 {
-                let text: String = batch.drain(..).collect();
-                let mut written = file.write_all(text.as_bytes()).await;
-                if written.is_ok() {
-                    written = file.flush().await;
-                }
-                if let Err(cause) = written {
-                    error!(%cause, "the publication log cannot be written");
-                }
-                // More lines gather in the meantime and go out in one write.
-                tokio::time::sleep(FLUSH_INTERVAL).await;
-            }
-        });
+        let options = OpenOptions::new().create(true).read(true).append(true).to_owned();
+        let mut file = options.open(path).await?;
+        // A pipe or a device has no past.
+        if file.metadata().await?.is_file() {
+            cut_unfinished_line(&mut file).await?;
+        }
+        let (lines, waiting) = mpsc::channel(WAITING_MAX);
+        let writer = tokio::spawn(Writer { file, lost: 0 }.run(waiting));
         Ok(Self { lines, writer, skipped: 0 })
     }
 
@@ -116,7 +112,183 @@ impl PublicationLog {
     }
 }
 
+/// A process that was killed while it wrote leaves half a line, which the next line would be
+/// joined to. What is no line of a log is left alone: somebody named the wrong file.
+async fn cut_unfinished_line(file: &mut File) -> io::Result<()> {
+    let length = file.metadata().await?.len();
+    let start = length.saturating_sub(TAIL_BYTES);
+    file.seek(io::SeekFrom::Start(start)).await?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut tail).await?;
+    let unfinished = match tail.iter().rposition(|byte| *byte == b'\n') {
+        Some(newline) => &tail[newline + 1..],
+        None => &tail[..],
+    };
+    if unfinished.is_empty() {
+        return Ok(());
+    }
+    let known = unfinished.len().min(LINE_START.len());
+    if unfinished[..known] != LINE_START[..known] {
+        let text = "this file is no publication log: name another one, or one that does not exist";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    warn!("the publication log ended with an unfinished line, which was cut off");
+    file.set_len(length - unfinished.len() as u64).await
+}
+
+/// Writes lines in the order in which they come.
+struct Writer<W> {
+    file: W,
+    /// Lines that could not be written since the last that could.
+    lost: u64,
+}
+
+impl<W: AsyncWrite + Unpin> Writer<W> {
+    async fn run(mut self, mut waiting: mpsc::Receiver<String>) {
+        let mut batch = Vec::new();
+        while waiting.recv_many(&mut batch, WAITING_MAX).await > 0 {
+            self.write(&mut batch).await;
+            // More lines gather in the meantime and go out in one write.
+            tokio::time::sleep(FLUSH_INTERVAL).await;
+        }
+        if self.lost > 0 {
+            error!(lines = self.lost, "the publication log lacks its last lines");
+        }
+    }
+
+    async fn write(&mut self, batch: &mut Vec<String>) {
+        let mut text = String::new();
+        if self.lost > 0 {
+            // The write that failed may have left half a line.
+            text.push('\n');
+            let note = Skipped { ts_ms: now_ms(), skipped: self.lost };
+            text.push_str(&serde_json::to_string(&note).unwrap_or_default());
+            text.push('\n');
+        }
+        text.extend(batch.iter().map(String::as_str));
+        let mut written = self.file.write_all(text.as_bytes()).await;
+        if written.is_ok() {
+            written = self.file.flush().await;
+        }
+        match written {
+            Ok(()) if self.lost > 0 => {
+                warn!(lines = self.lost, "the publication log is written again; it lacks lines");
+                self.lost = 0;
+            }
+            Ok(()) => {}
+            Err(cause) => {
+                if self.lost == 0 {
+                    error!(%cause, "the publication log cannot be written: make room on its disk");
+                }
+                self.lost += batch.len() as u64;
+            }
+        }
+        batch.clear();
+    }
+}
+
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// A disk with so much room.
+    struct Disk {
+        bytes: Vec<u8>,
+        room: usize,
+    }
+
+    impl AsyncWrite for Disk {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let fits = bytes.len().min(self.room);
+            if fits == 0 {
+                return Poll::Ready(Err(io::ErrorKind::StorageFull.into()));
+            }
+            self.room -= fits;
+            self.bytes.extend_from_slice(&bytes[..fits]);
+            Poll::Ready(Ok(fits))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn line(number: u64) -> String {
+        format!("{{\"ts_ms\":{number},\"channel\":\"a\"}}\n")
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_told_in_the_log_once_there_is_room_again() {
+        let disk = Disk { bytes: Vec::new(), room: line(1).len() + 5 };
+        let mut writer = Writer { file: disk, lost: 0 };
+        writer.write(&mut vec![line(1)]).await;
+        writer.write(&mut vec![line(2), line(3)]).await;
+        writer.write(&mut vec![line(4)]).await;
+        writer.file.room = 1_000;
+        writer.write(&mut vec![line(5)]).await;
+        let text = String::from_utf8(writer.file.bytes).expect("text");
+        let [first, half, note, last] = text.lines().collect::<Vec<_>>()[..] else {
+            panic!("{text}")
+        };
+        let number = |line: &str, key: &str| {
+            serde_json::from_str::<Value>(line).expect("JSON")[key].as_u64().expect("a number")
+        };
+        assert_eq!((number(first, "ts_ms"), number(last, "ts_ms")), (1, 5));
+        assert_eq!((half, number(note, "skipped")), (&line(2)[..5], 3));
+    }
+
+    async fn reopened(before: &str) -> (io::Result<()>, String) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log.jsonl");
+        std::fs::write(&path, before).expect("written");
+        let outcome = match PublicationLog::open(&path).await {
+            Ok(mut log) => {
+                log.append("a", None, b"1");
+                log.close().await;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        (outcome, std::fs::read_to_string(&path).expect("a log"))
+    }
+
+    #[tokio::test]
+    async fn the_half_line_of_a_killed_process_is_cut_off() {
+        for half in ["", "{", "{\"ts_ms\":", "{\"ts_ms\":17,\"channel\":\"a\""] {
+            let (outcome, text) = reopened(&format!("{}{half}", line(1))).await;
+            outcome.expect("opened");
+            assert!(text.starts_with(&line(1)), "{text}");
+            let whole = text.lines().map(serde_json::from_str::<Value>);
+            assert_eq!(whole.filter(Result::is_ok).count(), 2, "{text}");
+            assert_eq!(text.lines().count(), 2, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_no_log_is_left_as_it_is() {
+        for text in ["a note to myself", "a note\nto myself", &"x".repeat(100_000)] {
+            let (outcome, after) = reopened(text).await;
+            let error = outcome.expect_err("refused").to_string();
+            assert!(error.contains("no publication log"), "{error}");
+            assert_eq!(after, text);
+        }
+    }
 }

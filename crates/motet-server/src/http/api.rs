@@ -3,33 +3,60 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::{Path, RawQuery, State};
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use motet_protocol::ErrorCode;
 use motet_realtime::hub::{ApiError, ApiErrorCode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use tokio::time::timeout;
 
 use super::{Server, api_form, method};
+use crate::config::Span;
 
+/// Bytes in the body of a call.
+const BODY_BYTES_MAX: usize = 16 << 20;
 const KEY_HEADER: &str = "x-api-key";
 const KEY_PARAMETER: &str = "api_key=";
 /// With the value `transport` errors are told by the HTTP status too.
 const ERROR_MODE_HEADER: &str = "x-centrifugo-error-mode";
 
+/// Lets a call through once its key is checked and its body is there, in this order: what a
+/// stranger sends is neither waited for nor kept.
+pub(super) async fn admit(
+    State(server): State<Arc<Server>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !is_authorized(&server, request.headers(), request.uri().query()) {
+        return unauthorized();
+    }
+    let (head, body) = request.into_parts();
+    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+        return too_large();
+    }
+    let limit = server.config.http_server.request_timeout.0;
+    let body = match timeout(limit, to_bytes(body, BODY_BYTES_MAX)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return too_large(),
+        Err(_) => {
+            let text = format!("the body did not arrive within {}", Span(limit));
+            return bad_request(StatusCode::REQUEST_TIMEOUT, &text);
+        }
+    };
+    next.run(Request::from_parts(head, Body::from(body))).await
+}
+
 /// One call.
 pub(super) async fn call(
     State(server): State<Arc<Server>>,
     Path(method): Path<String>,
-    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    if !is_authorized(&server, &headers, query.as_deref()) {
-        return unauthorized();
-    }
     match carry_out(&server, &method, &body).await {
         Ok(result) => Json(json!({ "result": result })).into_response(),
         Err(error) => {
@@ -64,7 +91,7 @@ pub(super) async fn carry_out(
 
 /// Whether the caller sent the key. Digests are compared, so that the time it takes tells nothing
 /// about the key.
-pub(super) fn is_authorized(server: &Server, headers: &HeaderMap, query: Option<&str>) -> bool {
+fn is_authorized(server: &Server, headers: &HeaderMap, query: Option<&str>) -> bool {
     let keys = &server.config.http_api;
     if keys.insecure {
         return true;
@@ -75,12 +102,26 @@ pub(super) fn is_authorized(server: &Server, headers: &HeaderMap, query: Option<
     !keys.key.is_empty() && Sha256::digest(given) == Sha256::digest(&keys.key)
 }
 
-pub(super) fn unauthorized() -> Response {
+fn unauthorized() -> Response {
     let info = ErrorCode::ApiUnauthorized.info();
     let form = json!({
         "error": { "code": 101, "name": info.name, "message": info.message, "next": info.next_step }
     });
     (StatusCode::UNAUTHORIZED, Json(form)).into_response()
+}
+
+/// Also a body that was broken off, whose sender reads no answer any more.
+fn too_large() -> Response {
+    let text = format!("the body is larger than {BODY_BYTES_MAX} bytes");
+    bad_request(StatusCode::PAYLOAD_TOO_LARGE, &text)
+}
+
+/// A request that could not be understood, and why.
+pub(super) fn bad_request(status: StatusCode, why: &str) -> Response {
+    let code = ApiErrorCode::BadRequest;
+    let message = format!("{}: {why}", code.text());
+    (status, Json(json!({ "error": { "code": code.number(), "message": message } })))
+        .into_response()
 }
 
 const fn status(code: ApiErrorCode) -> StatusCode {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use motet_realtime::hub::ApiErrorCode;
 use serde::Deserialize;
@@ -25,26 +25,14 @@ struct Batch<'a> {
     commands: Vec<std::collections::BTreeMap<String, &'a RawValue>>,
 }
 
-pub(super) async fn call(
-    State(server): State<Arc<Server>>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    if !api::is_authorized(&server, &headers, query.as_deref()) {
-        return api::unauthorized();
-    }
+pub(super) async fn call(State(server): State<Arc<Server>>, body: Bytes) -> Response {
     let batch: Batch<'_> = match serde_json::from_slice(&body) {
         Ok(batch) => batch,
-        Err(cause) => {
-            let code = ApiErrorCode::BadRequest;
-            let message = format!("{}: {cause}", code.text());
-            let form = json!({ "error": { "code": code.number(), "message": message } });
-            return (StatusCode::BAD_REQUEST, Json(form)).into_response();
-        }
+        Err(cause) => return api::bad_request(StatusCode::BAD_REQUEST, &cause.to_string()),
     };
     if batch.commands.len() > COMMANDS_MAX {
-        return (StatusCode::PAYLOAD_TOO_LARGE, "too many commands in one batch\n").into_response();
+        let text = format!("a batch has at most {COMMANDS_MAX} commands");
+        return api::bad_request(StatusCode::PAYLOAD_TOO_LARGE, &text);
     }
     let mut replies = Vec::with_capacity(batch.commands.len());
     for command in batch.commands {

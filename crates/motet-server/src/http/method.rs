@@ -141,7 +141,7 @@ pub(super) fn parse(method: &str, body: &[u8]) -> Result<Call, ApiError> {
             let Target { user, client, channel, .. } = target(body)?;
             call("unsubscribe", ApiRequest::Unsubscribe { user, channel, client })
         }
-        "disconnect" => call("disconnect", disconnect(target(body)?)),
+        "disconnect" => call("disconnect", disconnect(target(body)?)?),
         "refresh" => {
             let Target { user, client, expired, expire_at, .. } = target(body)?;
             let expires_in = time_until(expire_at);
@@ -190,16 +190,26 @@ fn target(body: &[u8]) -> Result<Target, ApiError> {
     if target.user.is_empty() { Err(bad_request("user is required")) } else { Ok(target) }
 }
 
-fn disconnect(target: Target) -> ApiRequest<Bytes> {
+/// A close frame takes no other codes of applications, and no more text (RFC 6455, 5.5 and 7.4.2).
+fn disconnect(target: Target) -> Result<ApiRequest<Bytes>, ApiError> {
     let disconnect = match target.disconnect {
         Some(form) if form.code > 0 => {
+            if !(3_000..=4_999).contains(&form.code) {
+                return Err(bad_request("disconnect.code must be from 3000 to 4999"));
+            }
+            if form.reason.len() > CLOSE_REASON_BYTES_MAX {
+                return Err(bad_request("disconnect.reason must not exceed 123 bytes"));
+            }
             Disconnect { code: DisconnectCode(form.code), reason: form.reason }
         }
         _ => DisconnectCode::FORCE_DISCONNECT.into(),
     };
     let Target { user, client, whitelist: keep, .. } = target;
-    ApiRequest::Disconnect { user, client, keep, disconnect }
+    Ok(ApiRequest::Disconnect { user, client, keep, disconnect })
 }
+
+/// Room for text in a close frame.
+const CLOSE_REASON_BYTES_MAX: usize = 123;
 
 fn subscribe(body: &[u8]) -> Result<ApiSubscribe<Bytes>, ApiError> {
     let form: Subscribe = form(body)?;
@@ -283,6 +293,19 @@ mod tests {
             assert_eq!(code(method, body), ApiErrorCode::BadRequest, "{method} {body}");
         }
         assert_eq!(code("nothing", "{}"), ApiErrorCode::MethodNotFound);
+    }
+
+    #[test]
+    fn a_disconnect_that_no_close_frame_can_carry_is_a_bad_request() {
+        let body = |code: u32, reason: &str| {
+            format!(r#"{{"user":"1","disconnect":{{"code":{code},"reason":"{reason}"}}}}"#)
+        };
+        for body in [body(1, ""), body(2_999, ""), body(5_000, ""), body(4_000, &"x".repeat(124))] {
+            assert_eq!(code("disconnect", &body), ApiErrorCode::BadRequest, "{body}");
+        }
+        for body in [body(0, ""), body(3_000, ""), body(4_999, &"x".repeat(123))] {
+            assert!(parse("disconnect", body.as_bytes()).is_ok(), "{body}");
+        }
     }
 
     #[test]

@@ -18,16 +18,14 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{StatusCode, header};
+use axum::http::{StatusCode, Uri, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 
 use crate::config::Config;
 use crate::engine::HubHandle;
 use crate::metrics::Metrics;
-
-/// Bytes in the body of an API call.
-const API_BODY_BYTES_MAX: usize = 16 << 20;
 
 /// What every request handler needs.
 pub struct Server {
@@ -57,11 +55,17 @@ pub fn router(server: Arc<Server>) -> Router {
     if config.prometheus.enabled {
         router = router.route("/metrics", get(metrics));
     }
-    if config.http_api.insecure || !config.http_api.key.is_empty() {
-        router =
-            router.route("/api/batch", post(batch::call)).route("/api/{method}", post(api::call));
+    if is_api_on(config) {
+        let admit = middleware::from_fn_with_state(server.clone(), api::admit);
+        let calls = Router::new()
+            .route("/api/batch", post(batch::call))
+            .route("/api/{method}", post(api::call))
+            // Its size is limited where it is read.
+            .layer(DefaultBodyLimit::disable())
+            .route_layer(admit);
+        router = router.merge(calls);
     }
-    router.layer(DefaultBodyLimit::max(API_BODY_BYTES_MAX)).with_state(server)
+    router.fallback(nothing_here).with_state(server)
 }
 
 /// `{}` while the server takes connections, 503 while it stops or when its hub does not answer.
@@ -71,6 +75,24 @@ async fn health(State(server): State<Arc<Server>>) -> Response {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     ([(header::CONTENT_TYPE, "application/json")], "{}").into_response()
+}
+
+/// Names what there is, because a wrong path is the usual reason to come here.
+async fn nothing_here(State(server): State<Arc<Server>>, uri: Uri) -> Response {
+    let config = &server.config;
+    let endpoint = &config.websocket.handler_prefix;
+    let text = if uri.path().starts_with("/api") && !is_api_on(config) {
+        "the API is off: set http_api.key\n".to_owned()
+    } else {
+        format!(
+            "nothing is served here: the WebSocket endpoint is {endpoint}, calls of the API go to /api/<method>\n"
+        )
+    };
+    (StatusCode::NOT_FOUND, text).into_response()
+}
+
+fn is_api_on(config: &Config) -> bool {
+    config.http_api.insecure || !config.http_api.key.is_empty()
 }
 
 async fn metrics(State(server): State<Arc<Server>>) -> Response {

@@ -6,6 +6,12 @@ use crate::process::{OPEN, Server};
 
 /// One POST: status and body.
 pub(crate) async fn post(server: &Server, path: &str, headers: &str, body: &str) -> (u16, Value) {
+    let (status, body, _) = answer(server, path, headers, body).await;
+    (status, body)
+}
+
+/// One POST: status, body, and the body as it came.
+async fn answer(server: &Server, path: &str, headers: &str, body: &str) -> (u16, Value, String) {
     let mut stream = TcpStream::connect(server.address).await.expect("connected");
     let length = body.len();
     let request = format!(
@@ -16,7 +22,7 @@ pub(crate) async fn post(server: &Server, path: &str, headers: &str, body: &str)
     stream.read_to_string(&mut answer).await.expect("answered");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    (status, serde_json::from_str(body).unwrap_or(Value::Null), body.to_owned())
 }
 
 /// An API call with the right key.
@@ -41,7 +47,10 @@ async fn the_api_wants_its_key_in_the_header_or_the_query() {
 #[tokio::test]
 async fn an_api_without_a_key_is_not_there() {
     let server = Server::start("");
-    assert_eq!(post(&server, "/api/info", "", "{}").await.0, 404);
+    let (status, _, text) = answer(&server, "/api/info", "", "{}").await;
+    assert!(status == 404 && text.contains("set http_api.key"), "{status} {text}");
+    let (status, _, text) = answer(&server, "/connection", "", "{}").await;
+    assert!(status == 404 && text.contains("/connection/websocket"), "{status} {text}");
 }
 
 #[tokio::test]

@@ -89,6 +89,58 @@ async fn a_peer_that_says_nothing_or_half_a_request_is_let_go() {
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"));
 }
 
+/// Sends the beginning of a request and nothing more; all that is answered until the end.
+async fn answer_to_a_beginning(server: &Server, beginning: &str) -> String {
+    let mut stream = TcpStream::connect(server.address).await.expect("connected");
+    stream.write_all(beginning.as_bytes()).await.expect("sent");
+    let mut answer = Vec::new();
+    timeout(LIMIT, stream.read_to_end(&mut answer)).await.expect("an end").ok();
+    String::from_utf8(answer).expect("text")
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_arrive_in_time_is_let_go() {
+    let server = Server::start(&format!("{OPEN}\n[http_server]\nrequest_timeout = \"300ms\"\n"));
+    for beginning in ["", "GET /health HTT", "GET /health HTTP/1.1\r\nHost: a\r\nX-Slow: "] {
+        let answer = answer_to_a_beginning(&server, beginning).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{beginning}: {answer}");
+    }
+    // Also the second one of a connection.
+    let answer =
+        answer_to_a_beginning(&server, "GET /health HTTP/1.1\r\nHost: a\r\n\r\nGET /h").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let head = "POST /api/info HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9\r\n";
+    let answer = answer_to_a_beginning(&server, &format!("{head}X-API-Key: key\r\n\r\n{{")).await;
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(answer.contains("the body did not arrive within 300ms"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_body_is_not_waited_for_before_the_key_is_checked() {
+    let server = Server::start(OPEN);
+    for path in ["/api/publish", "/api/batch"] {
+        let head = "Host: a\r\nConnection: close\r\nContent-Length: 16000000\r\n\r\n{";
+        let begun = tokio::time::Instant::now();
+        let answer =
+            answer_to_a_beginning(&server, &format!("POST {path} HTTP/1.1\r\n{head}")).await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+        assert!(begun.elapsed() < tokio::time::Duration::from_secs(5), "it was not waited for");
+    }
+}
+
+#[tokio::test]
+async fn a_body_or_head_beyond_the_limit_is_refused() {
+    let server = Server::start(OPEN);
+    let head = "POST /api/info HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-API-Key: key\r\n";
+    let answer =
+        answer_to_a_beginning(&server, &format!("{head}Content-Length: 16777217\r\n\r\n{{")).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    let long = "x".repeat(20_000);
+    let answer =
+        answer_to_a_beginning(&server, &format!("GET / HTTP/1.1\r\nX-Long: {long}\r\n\r\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+}
+
 #[tokio::test]
 async fn a_plain_request_is_told_that_this_is_a_websocket_endpoint() {
     let server = Server::start(OPEN);

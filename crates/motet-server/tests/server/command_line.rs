@@ -27,6 +27,49 @@ fn an_address_of_another_machine_and_one_that_is_none_are_told_apart_from_a_take
 }
 
 #[test]
+fn an_address_in_the_configuration_is_checked_as_on_the_command_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("motet.toml");
+    let path = file.to_str().expect("text");
+    let write = |address: &str| {
+        let config = format!("[http_server]\naddress = \"{address}\"\nport = {port}\n");
+        fs::write(&file, config).expect("written");
+    };
+    write("localhost");
+    assert!(run(&["check-config", "--config", path]).status.success());
+    let text = failure(&["serve", "--config", path]);
+    assert!(text.contains("ADDRESS_IN_USE"), "it is understood, and taken: {text}");
+    write("nowhere");
+    for command in ["serve", "check-config"] {
+        let text = failure(&[command, "--config", path]);
+        assert!(text.contains("ADDRESS_REFUSED") && text.contains("nowhere"), "{text}");
+    }
+}
+
+#[test]
+fn a_log_level_that_is_none_is_refused() {
+    let text = failure(&["serve", "--listen", "127.0.0.1:0", "--log-level", "loud"]);
+    assert!(text.contains("SERVER_CONFIG_INVALID") && text.contains("log.level"), "{text}");
+    assert!(text.contains("\"debug\""), "{text}");
+}
+
+#[test]
+fn a_publication_log_that_cannot_be_one_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let note = folder.path().join("note.txt");
+    fs::write(&note, "remember the milk").expect("written");
+    let missing = folder.path().join("no/folder/log.jsonl");
+    for file in [&note, &missing] {
+        let path = file.to_str().expect("text");
+        let text = failure(&["serve", "--listen", "127.0.0.1:0", "--publication-log", path]);
+        assert!(text.contains("SERVER_CONFIG_INVALID") && text.contains(path), "{text}");
+    }
+    assert_eq!(fs::read_to_string(&note).expect("there"), "remember the milk");
+}
+
+#[test]
 fn a_bad_configuration_is_told_with_file_and_key_by_serve_and_check() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("bad.toml");

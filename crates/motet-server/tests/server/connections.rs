@@ -2,12 +2,13 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::tungstenite::{Error, http::StatusCode};
 
 use crate::api::call;
-use crate::process::{OPEN, Server};
+use crate::process::{BINARY, OPEN, Server};
 use crate::websocket::Client;
 
 #[tokio::test]
@@ -65,6 +66,18 @@ async fn connections_beyond_the_limit_get_503_until_one_has_gone() {
     while Client::try_open(&server, None).await.is_err() {
         assert!(tokio::time::Instant::now() < end, "the place is free again");
     }
+}
+
+#[tokio::test]
+async fn the_usual_limit_of_open_files_does_not_limit_connections() {
+    let mut shell = Command::new("bash");
+    shell.args(["-c", "ulimit -S -n 40 && exec \"$0\" \"$@\"", BINARY]);
+    let server = Server::start_by(shell, OPEN, &[]);
+    let mut clients = Vec::new();
+    for _ in 0..60 {
+        clients.push(Client::connected(&server).await);
+    }
+    assert_eq!(metric(&server, "motet_clients").await, 60);
 }
 
 #[tokio::test]
@@ -130,6 +143,31 @@ async fn a_half_open_connection_is_found_by_its_missing_pong() {
 }
 
 #[tokio::test]
+async fn a_client_that_asks_for_ping_frames_gets_them_and_is_closed_without_an_answer() {
+    let server = Server::start(&OPEN.replace(
+        "insecure = true\n[",
+        "insecure = true\nping_interval = \"1s\"\npong_timeout = \"500ms\"\n[",
+    ));
+    let mut client = Client::open_with(&server, "?cf_ws_frame_ping_pong=true").await;
+    client.send(r#"{"id":1,"connect":{}}"#).await;
+    let reply = client.next().await;
+    assert_eq!(
+        (&reply["connect"]["ping"], &reply["connect"]["pong"]),
+        (&Value::Null, &Value::Null)
+    );
+    for _ in 0..2 {
+        // The library answers it with the next read.
+        let frame = client.socket.next().await.expect("a frame").expect("readable");
+        assert!(frame.is_ping(), "{frame}");
+    }
+    // Nothing is read any more, so nothing is answered.
+    let end = tokio::time::Instant::now() + Duration::from_secs(5);
+    while metric(&server, "motet_disconnects_total{code=\"3012\"}").await == 0 {
+        assert!(tokio::time::Instant::now() < end, "the silence is noticed");
+    }
+}
+
+#[tokio::test]
 async fn sigterm_closes_with_3001_and_ends_with_code_0_in_bounded_time() {
     let mut server = Server::start(OPEN);
     let mut client = Client::connected(&server).await;
@@ -163,6 +201,36 @@ async fn every_accepted_publication_is_in_the_publication_log() {
     assert_eq!(lines[2]["size"], 7);
     assert_eq!(lines[2]["sha256"].as_str().map(str::len), Some(64));
     assert!(lines[0]["ts_ms"].is_u64() && lines[0]["epoch"] == lines[2]["epoch"]);
+}
+
+#[tokio::test]
+async fn a_server_killed_while_it_wrote_its_log_goes_on_with_whole_lines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log.jsonl");
+    let arguments = ["--publication-log", log.to_str().expect("text")];
+    let publish = r#"{"channel":"a","data":{"n":1}}"#;
+    let mut first = Server::start_with(OPEN, &arguments);
+    call(&first, "publish", publish).await;
+    let end = tokio::time::Instant::now() + Duration::from_secs(5);
+    while std::fs::metadata(&log).expect("a log").len() == 0 {
+        assert!(tokio::time::Instant::now() < end, "the line is written soon");
+        call(&first, "info", "{}").await;
+    }
+    first.signal("-KILL");
+    first.wait(Duration::from_secs(5));
+    let whole = std::fs::read_to_string(&log).expect("a log");
+    std::fs::write(&log, format!("{whole}{}", &whole[..whole.len() / 2])).expect("torn");
+
+    let mut second = Server::start_with(OPEN, &arguments);
+    call(&second, "publish", publish).await;
+    second.signal("-TERM");
+    assert_eq!(second.wait(Duration::from_secs(12)), Some(0));
+    let text = std::fs::read_to_string(&log).expect("a log");
+    let lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect();
+    let places: Vec<_> =
+        lines.iter().map(|line| (line["epoch"].as_str(), &line["offset"])).collect();
+    assert!(matches!(places[..], [(first, _), (second, _)] if first != second), "{text}");
 }
 
 /// Waits until so many connections are in channel `a`.
