@@ -1,7 +1,7 @@
 //! Decoding of frames, in the encoding that their `Encode` has, with little code.
 //!
-//! What `minicbor` derives for decoding is fast and complete, and for the frames of this crate
-//! larger than all the rest of a page's module. Here a reader remembers that it failed and goes on
+//! What `minicbor` derives for decoding is fast and complete, and makes a page's module 21.6 KB
+//! (gzip) larger: 93.4 KB against 71.8 KB. Here a reader remembers that it failed and goes on
 //! with empty values, so that reading a field is one call and no branch; whoever reads a whole
 //! frame asks at its end. Only definite lengths are read, which is what is written.
 
