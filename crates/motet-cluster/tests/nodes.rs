@@ -4,10 +4,12 @@ mod world;
 
 use std::time::Duration;
 
-use motet_cluster::frame::{Frame, GapReason, ToNode, ToPage};
+use motet_cluster::Packet;
+use motet_cluster::frame::{Frame, GapReason, PublishFrame, ToNode, ToPage};
+use motet_cluster::node::NodeInput;
 use motet_cluster::table::RouteState;
-use motet_protocol::{Position, StreamEpoch};
-use world::{World, node};
+use motet_protocol::{CallId, ErrorCode, Position, StreamEpoch};
+use world::{World, client, node};
 
 fn at(offset: u64) -> Position {
     Position::new(StreamEpoch::new("epoch"), offset)
@@ -92,6 +94,51 @@ fn a_frozen_owner_is_replaced_within_four_seconds_and_does_not_act_when_it_thaws
     world.advance(Duration::from_secs(1));
     assert_eq!(world.owner("b"), [3]);
     assert!(world.data.iter().all(|(from, _)| *from != node(2)), "{:?}", world.data);
+}
+
+#[test]
+fn a_node_that_finds_only_a_frozen_coordinator_takes_over_from_it() {
+    let mut world = World::new(1);
+    world.frozen.insert(node(1));
+    world.start(2);
+    world.subscribe(2, "a");
+    world.advance(Duration::from_secs(5));
+    assert_eq!(world.coordinator(), [1, 2]);
+    assert_eq!(world.owner("a"), [2]);
+    world.frozen.remove(&node(1));
+    world.run();
+    world.advance(Duration::from_secs(1));
+    assert_eq!(world.coordinator(), [2]);
+}
+
+#[test]
+fn a_publication_through_an_owner_that_died_with_its_office_has_an_unknown_outcome_at_once() {
+    let mut world = World::new(3);
+    world.subscribe(1, "a");
+    world.subscribe(2, "b");
+    assert_eq!((world.coordinator(), world.owner("a")), (vec![1], vec![1]));
+    world.frozen.insert(node(1));
+    let mut packet = Packet::new(node(3));
+    let slot = packet.attach(7);
+    packet.frames.push(ToNode::Publish(PublishFrame {
+        call: CallId::from_bits(5),
+        topic: "a".into(),
+        slot,
+        size: 8,
+        idempotency_key: None,
+        message_id: None,
+        timestamp_ms: None,
+        remaining_ms: 10_000,
+    }));
+    world.input(3, NodeInput::Port { client: client(3), packet });
+    world.run();
+    world.kill(1);
+    let answers = world.pages[&node(3)].iter().filter_map(|frame| match frame {
+        ToPage::Published { call, error, .. } => Some((*call, error.as_ref()?.code)),
+        _ => None,
+    });
+    let outcomes: Vec<_> = answers.collect();
+    assert_eq!(outcomes, [(CallId::from_bits(5), ErrorCode::OutcomeUnknown)]);
 }
 
 #[test]

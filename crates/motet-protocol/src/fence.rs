@@ -23,6 +23,11 @@ pub struct Fence {
 #[cbor(transparent)]
 pub struct Generation(u64);
 
+/// No number in a fence exceeds this. Counting from a random incarnation never comes near it in
+/// practice, so a frame that names a higher one is forged, and obeying it would leave no number for
+/// the next coordinator.
+pub const FENCE_NUMBER_MAX: u64 = u64::MAX >> 1;
+
 impl Generation {
     /// Before the first decision about a topic.
     pub const NONE: Self = Self(0);

@@ -30,7 +30,7 @@ pub use dedupe::{
 };
 pub use envelope::{Actor, ENVELOPE_VERSION, Envelope, MessageKind, Recipient, decode_envelope};
 pub use error::{Error, ErrorCode, ErrorInfo, Severity};
-pub use fence::{Fence, Generation, RouteFence};
+pub use fence::{FENCE_NUMBER_MAX, Fence, Generation, RouteFence};
 pub use hash::payload_hash;
 pub use id::{CallId, ClientId, CorrelationId, InvalidId, NodeId, TabId};
 pub use position::{Offset, Position, StreamEpoch};

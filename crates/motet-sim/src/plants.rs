@@ -2,10 +2,8 @@
 
 /// Every planted fault of the cores, by name.
 pub const ALL: &[&str] = &[
-    "accept-any-release",
     "broadcast-while-revalidating",
     "deliver-repeats",
-    "follow-older-route",
     "forget-gap-on-reset",
     "ignore-death",
     "ignore-handoff",
@@ -27,10 +25,6 @@ pub const ALL: &[&str] = &[
     "skip-released",
     "skip-revalidate",
 ];
-
-/// Planted faults that do no harm which anybody could see: other fences stand behind the one that
-/// is taken away, and channels deliver no frame late enough to pass them all.
-pub const MASKED: &[&str] = &["accept-any-release", "follow-older-route"];
 
 /// The planted fault with this name.
 ///

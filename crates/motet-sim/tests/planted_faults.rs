@@ -35,7 +35,7 @@ fn the_list_names_exactly_the_planted_faults_of_the_cores() {
     }
     let listed: BTreeSet<String> = plants::ALL.iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(listed, names);
-    assert!(listed.len() - plants::MASKED.len() >= 20, "{} planted faults", listed.len());
+    assert!(listed.len() >= 20, "{} planted faults", listed.len());
 }
 
 #[test]
@@ -43,12 +43,11 @@ fn every_planted_fault_is_caught_in_time() {
     run::keep_panics();
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let mut missed = Vec::new();
-    let seen = plants::ALL.iter().filter(|name| !plants::MASKED.contains(name));
-    for name in seen {
+    for name in plants::ALL {
         let totals =
             run::run_seeds(0, SEEDS_MAX, jobs, 1, &|| plants::switch_on(Some(name)), &|_| ());
         if totals.failed.is_empty() {
-            missed.push(*name);
+            missed.push(name);
         }
     }
     assert!(missed.is_empty(), "not caught in {SEEDS_MAX} schedules: {missed:?}");

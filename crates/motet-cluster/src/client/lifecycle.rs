@@ -18,6 +18,9 @@ const CLOSE_MAX: Duration = Duration::from_secs(2);
 const PING_AFTER: Duration = Duration::from_secs(1);
 /// Longest time between such questions, while all of them are answered.
 const PING_AFTER_MAX: Duration = Duration::from_secs(8);
+/// A shared node that nothing is asked of is asked for a sign of life after so long without one:
+/// twenty idle pages exchange fewer than two messages a second with it.
+const SHARED_IDLE_PING: Duration = Duration::from_secs(30);
 /// How long it may take to answer.
 const PONG_MAX: Duration = Duration::from_secs(2);
 /// Window and jitter of node restarts.
@@ -448,16 +451,24 @@ impl<P: Clone> Client<P> {
             }
             return;
         }
-        let Some(since) = self.waiting_since() else {
-            self.life.ping_after = PING_AFTER;
-            return;
+        let waiting = self.waiting_since();
+        let at = match waiting {
+            Some(since) => since.max(self.life.heard) + self.life.ping_after,
+            // Its own node has peers that watch it; a shared one may be the whole cluster.
+            None if self.life.shared => self.life.heard + SHARED_IDLE_PING,
+            None => {
+                self.life.ping_after = PING_AFTER;
+                return;
+            }
         };
-        let at = since.max(self.life.heard) + self.life.ping_after;
         if now < at {
             self.env.wake_at(at);
             return;
         }
-        self.life.ping_after = (self.life.ping_after * 2).min(PING_AFTER_MAX);
+        self.life.ping_after = match waiting {
+            Some(_) => (self.life.ping_after * 2).min(PING_AFTER_MAX),
+            None => PING_AFTER,
+        };
         self.life.pinged = Some(now);
         self.env.wake_at(now + PONG_MAX);
         self.ping();

@@ -3,8 +3,8 @@
 use core::num::NonZeroU64;
 
 use motet_protocol::{
-    CallId, ClientId, Error, ErrorCode, Fence, Generation, NodeId, Position, RouteFence,
-    StreamEpoch, TabId,
+    CallId, ClientId, Error, ErrorCode, FENCE_NUMBER_MAX, Fence, Generation, NodeId, Position,
+    RouteFence, StreamEpoch, TabId,
 };
 
 use super::{Compact, Reader};
@@ -87,13 +87,31 @@ ids!(NodeId, ClientId, TabId, CallId);
 
 impl Compact for Generation {
     fn read(input: &mut Reader<'_>) -> Self {
-        NonZeroU64::new(u64::read(input)).map_or_else(
+        NonZeroU64::new(input.unsigned(FENCE_NUMBER_MAX)).map_or_else(
             || {
                 input.fail();
                 Self::FIRST
             },
             Self::new,
         )
+    }
+}
+
+impl Compact for Fence {
+    fn read(input: &mut Reader<'_>) -> Self {
+        let mut left = input.array();
+        let FenceNumber(incarnation) = input.field(&mut left);
+        let FenceNumber(epoch) = input.field(&mut left);
+        input.pass(left);
+        Self { incarnation, epoch }
+    }
+}
+
+struct FenceNumber(u64);
+
+impl Compact for FenceNumber {
+    fn read(input: &mut Reader<'_>) -> Self {
+        Self(input.unsigned(FENCE_NUMBER_MAX))
     }
 }
 
@@ -112,7 +130,6 @@ impl Compact for ErrorCode {
 }
 
 structs! {
-    Fence { incarnation, epoch }
     RouteFence { fence, generation }
     Position { epoch, offset }
     Error { code, server_code, detail, retry_after_ms }

@@ -1,8 +1,8 @@
 //! What is read is what the derived decoders read.
 
 use motet_protocol::{
-    CallId, ClientId, Error, ErrorCode, Fence, Generation, NodeId, Position, RouteFence,
-    StreamEpoch, TabId,
+    CallId, ClientId, Error, ErrorCode, FENCE_NUMBER_MAX, Fence, Generation, NodeId, Position,
+    RouteFence, StreamEpoch, TabId,
 };
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ use crate::frame::{
 use crate::table::{Member, Route, RouteState, TransportStatus};
 
 fn route_fence() -> RouteFence {
-    let fence = Fence { incarnation: u64::MAX, epoch: 300 };
+    let fence = Fence { incarnation: FENCE_NUMBER_MAX, epoch: 300 };
     RouteFence { fence, generation: Generation::FIRST.next() }
 }
 

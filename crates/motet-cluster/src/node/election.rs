@@ -2,7 +2,7 @@
 
 use litemap::LiteMap;
 use motet_protocol::fault::planted;
-use motet_protocol::{Fence, Instant, NodeId};
+use motet_protocol::{FENCE_NUMBER_MAX, Fence, Instant, NodeId};
 
 use super::locks::Purpose;
 use super::{HELLO_WAIT, Node, NodeEvent, Role};
@@ -148,15 +148,21 @@ impl<P: Clone> Node<P> {
             _ => None,
         });
         let highest = fences.chain([self.known]).max().unwrap_or_default();
-        let incarnation =
-            if highest.incarnation == 0 { self.rng.u64().max(1) } else { highest.incarnation };
+        let highest = match highest.incarnation {
+            0 => Fence { incarnation: (self.rng.u64() & FENCE_NUMBER_MAX).max(1), epoch: 0 },
+            // Only a forger has counted so far: the cluster goes on in the next incarnation.
+            incarnation if highest.epoch > FENCE_NUMBER_MAX - EPOCH_STRIDE => {
+                Fence { incarnation: (incarnation + 1).min(FENCE_NUMBER_MAX), epoch: 0 }
+            }
+            _ => highest,
+        };
         // A stride, because coordinators that nobody here remembers may have come and gone since
         // the highest epoch that is still known: none of theirs may be used twice.
         let stride = 1 + self.rng.below(EPOCH_STRIDE);
         let epoch =
             if planted("repeat-epoch") { highest.epoch.max(1) } else { highest.epoch + stride };
         self.members_at_election = members_of(held);
-        self.claim_term(Fence { incarnation, epoch });
+        self.claim_term(Fence { epoch, ..highest });
     }
 
     fn claim_term(&mut self, fence: Fence) {

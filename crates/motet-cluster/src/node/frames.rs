@@ -111,6 +111,10 @@ impl<P: Clone> Node<P> {
             self.claim(from, fence, now);
         }
         let obeyed = self.author == Some(from) && fence == self.known;
+        if fence == self.known && !obeyed {
+            // Nobody but its author acts under a fence.
+            self.bad_frame();
+        }
         obeyed || (planted("obey-lower-fence") && fence < self.known)
     }
 
@@ -201,6 +205,13 @@ impl<P: Clone> Node<P> {
         let expelled = gone.contains(&self.me);
         if let (true, Some(coordinator)) = (expelled, self.coordinator) {
             self.report(coordinator, self.known);
+        }
+        if full {
+            // A new coordinator names no one who died with the old one.
+            let stays = |node: &NodeId| members.iter().any(|member| member.node == *node);
+            let known = self.replica.members().keys().copied();
+            let lost: Vec<_> = known.filter(|node| !stays(node)).collect();
+            self.relay_lost(&lost);
         }
         self.relay_lost(gone);
         self.owner.members_gone(gone, &mut self.out);

@@ -108,7 +108,7 @@ impl<P: Clone> Owner<P> {
         }
         let asked = route.handoff_from == Some(self.me) && !planted("skip-released");
         match self.topics.get(&route.topic) {
-            Some(owned) if route.fence > owned.fence || planted("follow-older-route") => {
+            Some(owned) if route.fence > owned.fence => {
                 if asked {
                     self.hand_over(route, out);
                 } else if !owned.goes_on(route) {
@@ -151,6 +151,10 @@ impl<P: Clone> Owner<P> {
                     self.confirm(topic);
                 }
                 Phase::Failed(_) | Phase::Releasing { .. } if renewed => {
+                    // Somebody wants it tried again, whatever the transport was refused before.
+                    if self.refused.take().is_some() {
+                        out.transport(TransportOp::Retry);
+                    }
                     self.subscribe(topic, since, out)
                 }
                 _ => self.confirm(topic),
@@ -271,7 +275,7 @@ impl<P: Clone> Owner<P> {
             return;
         }
         let Some(owned) = self.topics.get_mut(topic) else { return };
-        if owned.fence != fence && !planted("accept-any-release") {
+        if owned.fence != fence {
             return;
         }
         match owned.phase {

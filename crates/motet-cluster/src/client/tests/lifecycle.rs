@@ -409,6 +409,25 @@ fn b26_a_shared_node_started_anew_behind_the_same_port_is_told_everything() {
 }
 
 #[test]
+fn b26_an_idle_shared_node_is_asked_every_30_seconds_and_replaced_when_it_hangs() {
+    let mut rig = Rig::live();
+    rig.shared = true;
+    rig.page(PageEvent::Hide);
+    rig.page(PageEvent::Show);
+    rig.node_up(2);
+    rig.routes(&[route("t", OWNER, 1)]);
+    let call = rig.join();
+    rig.joined(&call, 1, at("a", 10), 0..0);
+    rig.out.clear();
+    rig.pass(29_999);
+    assert_eq!(rig.frames(), []);
+    rig.pass(1);
+    assert_eq!(rig.frames(), [ToNode::Ping]);
+    rig.pass(2_000);
+    assert!(rig.out.contains(&ClientOutput::StopNode));
+}
+
+#[test]
 fn b33_tokens_pass_between_the_node_and_the_application() {
     let mut rig = Rig::running();
     rig.port(ToPage::TokenWanted { topic: None });
