@@ -125,7 +125,7 @@ mod tests {
     use motet_protocol::{Fence, Generation, Position, RouteFence, StreamEpoch};
 
     use super::*;
-    use crate::frame::Frame;
+    use crate::frame::{Frame, PageFrame};
 
     type Post = Packet<Frame, u64>;
 
@@ -148,6 +148,14 @@ mod tests {
         packet.frames.extend([head(), Frame::Beat { fence: Fence::default() }]);
         let decoded = Post::decode(&packet.encode(), vec![77]);
         assert_eq!(decoded, Ok((packet, 0)));
+    }
+
+    #[test]
+    fn what_a_page_announces_is_read_as_the_frame_of_that_number() {
+        let leaving = PageFrame::Leaving { node: NodeId::from_bits(7), graceful: true };
+        let posted = Packet::<_, u64>::single(NodeId::from_bits(5), leaving.clone()).encode();
+        let (packet, skipped) = Post::decode(&posted, vec![]).expect("a packet");
+        assert_eq!((packet.frames, skipped), (vec![Frame::from(leaving)], 0));
     }
 
     #[test]

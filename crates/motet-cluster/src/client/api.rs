@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use motet_protocol::{CallId, ClientId, CorrelationId, Error, NodeId, Position, TabId};
 
-use crate::frame::{Frame, GapReason};
+use crate::frame::{GapReason, PageFrame};
 use crate::node::{NodePacket, ToNodePacket, ToPagePacket};
 use crate::packet::Packet;
 
@@ -181,7 +181,7 @@ pub enum ClientOutput<P> {
     /// Post to the node.
     Port(ToNodePacket<P>),
     /// Post on the announce channel: `Leaving`, because the node is about to be ended.
-    Announce(Packet<Frame, P>),
+    Announce(Packet<PageFrame, P>),
     /// Listen on a data channel.
     OpenShard(u8),
     /// Stop listening on it.

@@ -6,7 +6,7 @@ use motet_protocol::{ClientId, Error, ErrorCode, Instant, NodeId, RestartBudget}
 
 use super::Client;
 use super::api::{ClientConfig, ClientOutput, ClientStatus, ErrorSource, PageEvent};
-use crate::frame::{Frame, ToNode};
+use crate::frame::{PageFrame, ToNode};
 use crate::packet::Packet;
 use crate::table::TransportStatus;
 
@@ -326,7 +326,7 @@ impl<P: Clone> Client<P> {
                 self.env.outbox.flush();
             }
             (Some(node), false) => {
-                let leaving = Frame::Leaving { node, graceful: false };
+                let leaving = PageFrame::Leaving { node, graceful: false };
                 self.env.outbox.push(ClientOutput::Announce(Packet::single(node, leaving)));
             }
             (None, false) => {}

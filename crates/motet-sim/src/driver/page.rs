@@ -1,7 +1,8 @@
 //! A page: its client, the port to its node, its locks.
 
+use motet_cluster::Packet;
 use motet_cluster::client::{Client, ClientConfig, ClientInput, ClientOutput};
-use motet_cluster::frame::ToNode;
+use motet_cluster::frame::{Frame, ToNode};
 use motet_cluster::lock::{LockEvent, LockMode, LockOp, LockRequest};
 use motet_cluster::name::{LockName, SHARDS};
 use motet_cluster::node::ToNodePacket;
@@ -278,6 +279,8 @@ impl World {
             ClientOutput::StopNode => self.stop_node(page),
             ClientOutput::Port(packet) => self.page_posts(page, &packet),
             ClientOutput::Announce(packet) => {
+                let frames = packet.frames.into_iter().map(Frame::from).collect();
+                let packet = Packet { from: packet.from, frames, payloads: packet.payloads };
                 let post = Post::of(&packet, self.newer());
                 self.checks.page_posts(&packet);
                 self.post_channel(id, None, page.announcer, Channel::Announce, &post);

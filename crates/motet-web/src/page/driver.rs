@@ -10,7 +10,6 @@ use motet_cluster::name::SHARDS;
 use motet_protocol::{Error, ErrorCode, Rng, TabId};
 use wasm_bindgen::prelude::*;
 
-use super::frames;
 use super::handlers::Handlers;
 use super::hooks::Hooks;
 use super::lifecycle::{Lifecycle, is_visible};
@@ -185,9 +184,7 @@ impl Driver {
             ClientOutput::StartNode { start } => self.start_node(start),
             ClientOutput::StopNode => self.stop_node(),
             ClientOutput::Port(packet) => self.to_node(packet),
-            ClientOutput::Announce(packet) => {
-                self.announce(&post::to_message(&frames::to_announce(packet)));
-            }
+            ClientOutput::Announce(packet) => self.announce(&post::to_message(&packet)),
             ClientOutput::OpenShard(shard) => self.open_shard(shard),
             ClientOutput::CloseShard(shard) => {
                 self.shards.borrow_mut()[usize::from(shard)] = None;

@@ -1,7 +1,6 @@
 //! A page's handle on the bus.
 
 mod driver;
-mod frames;
 mod handlers;
 mod hooks;
 mod host;

@@ -1,6 +1,7 @@
 //! Start, close, pages that come and go, nodes that die (B8, B9, B25, B26, B31, B35).
 
 use super::*;
+use crate::frame::PageFrame;
 
 fn starts(rig: &mut Rig) -> Vec<u32> {
     let mut starts = Vec::new();
@@ -82,7 +83,7 @@ fn b8_a_hidden_page_announces_leaving_ends_its_node_and_keeps_nothing_open() {
     rig.out.clear();
     rig.page(PageEvent::Hide);
     let shard = crate::name::shard_of("t");
-    let leaving = Frame::Leaving { node: NODE, graceful: false };
+    let leaving = PageFrame::Leaving { node: NODE, graceful: false };
     assert_eq!(rig.settled(), [(1, Some(ErrorCode::OutcomeUnknown))]);
     assert_eq!(rig.states(), [SubscriptionState::Recovering]);
     assert_eq!(
@@ -233,7 +234,7 @@ fn b25_a_node_that_does_not_hand_over_in_two_seconds_is_ended() {
     assert_eq!(rig.statuses(), [ClientStatus::Closing]);
     rig.pass(1);
     assert_eq!(rig.statuses(), [ClientStatus::Closed]);
-    let leaving = Frame::Leaving { node: NODE, graceful: false };
+    let leaving = PageFrame::Leaving { node: NODE, graceful: false };
     assert!(rig.out.contains(&ClientOutput::Announce(Packet::single(NODE, leaving))));
     assert_eq!(rig.out.last(), Some(&ClientOutput::StopNode));
     assert_eq!(rig.client.next_timeout(), None);
@@ -334,7 +335,7 @@ fn b35_a_silent_node_is_asked_after_a_second_and_replaced_two_seconds_later() {
     rig.pass(1);
     assert_eq!(rig.statuses(), [ClientStatus::Recovering]);
     assert_eq!(rig.settled(), [(1, Some(ErrorCode::OutcomeUnknown))]);
-    let leaving = Frame::Leaving { node: NODE, graceful: false };
+    let leaving = PageFrame::Leaving { node: NODE, graceful: false };
     assert!(rig.out.contains(&ClientOutput::Announce(Packet::single(NODE, leaving))));
     assert!(rig.out.contains(&ClientOutput::StopNode));
 }
