@@ -4,9 +4,6 @@
 //! and in one write. Reading goes on while a write is stuck, so a peer that does not read is
 //! still heard, and its silence is still noticed.
 
-#[cfg(test)]
-mod tests;
-
 use core::time::Duration;
 use std::future::Future;
 use std::pin::Pin;
@@ -295,3 +292,6 @@ fn compact(mut command: Command<Bytes>) -> Command<Bytes> {
     }
     command
 }
+
+#[cfg(test)]
+mod tests;

@@ -100,7 +100,7 @@ fn messages_in_the_frame(encoding: Encoding, bytes: &[u8]) -> usize {
     assert_eq!(bytes.len() - head, length, "one frame");
     let frame = Bytes::copy_from_slice(&bytes[head..]);
     let replies = encoding.replies(frame, Limits::REPLIES).expect("a frame");
-    replies.map(|reply| reply.expect("a message")).count()
+    replies.inspect(|reply| assert!(reply.is_ok(), "{reply:?}")).count()
 }
 
 #[tokio::test]
