@@ -61,7 +61,8 @@ impl Coordinator {
         // One by one: `collect` would bring a sort of its own into the module.
         let mut entries = LiteMap::new();
         for node in members {
-            let mut entry = MemberEntry::new(now);
+            // Not a word yet: whoever does not answer the first beat is as silent as any other.
+            let mut entry = MemberEntry::new(Instant::ZERO);
             entry.suspect = deposed == Some(node);
             entries.insert(node, entry);
         }
@@ -89,6 +90,11 @@ impl Coordinator {
 
     pub(crate) fn fence(&self) -> Fence {
         self.fence
+    }
+
+    /// Whether reports are still collected.
+    pub(crate) fn rebuilding(&self) -> bool {
+        self.rebuild_until.is_some()
     }
 
     /// Whether nobody is left who could take over.

@@ -277,8 +277,13 @@ impl Coordinator {
         for topic in topics {
             let entry = &self.routes[&topic];
             let owner = entry.route.owner;
+            let foreign = entry.route.fence.fence.incarnation != self.fence.incarnation;
             if entry.subscribers.is_empty() {
                 self.drop_route(&topic);
+            } else if self.may_own(owner) && foreign {
+                // Two lives of the cluster have met. Some page may know of a decision of the higher
+                // one that no report names, and would drop data under the lower.
+                self.decide(&topic, Some(owner), None, now, out);
             } else if self.may_own(owner) {
                 self.resume_handoff(&topic, now);
             } else {

@@ -215,7 +215,11 @@ impl<P: Clone> Node<P> {
             self.known = self.known.max(above);
             self.elect(held);
         }
-        self.revalidated();
+        self.revalidate_at = None;
+        // What it owned before it slept stands once the members have said what they know.
+        if matches!(&self.role, Role::Governing(coordinator) if !coordinator.rebuilding()) {
+            self.owner.resume(&mut self.out);
+        }
     }
 
     /// Governs no more; who does will be heard.

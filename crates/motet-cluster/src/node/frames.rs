@@ -238,6 +238,8 @@ impl<P: Clone> Node<P> {
         self.pages_routes(routes, dropped, full);
         if full && self.governs().is_none() {
             self.revalidated();
+        } else if full && self.revalidate_at.is_none() {
+            self.owner.resume(&mut self.out);
         }
     }
 }

@@ -181,8 +181,13 @@ impl<P: Clone> Owner<P> {
 
     fn hand_over(&mut self, route: &Route, out: &mut Out<P>) {
         let Some(owned) = self.topics.get_mut(&route.topic) else { return };
-        // What waits is posted under the present fence before the new owner hears of anything.
-        self.batches.hurry(owned.shard);
+        if route.state == RouteState::Assigned {
+            // What waits is posted under the present fence before the new owner hears of anything.
+            self.batches.hurry(owned.shard);
+        } else {
+            // It was decided before this node heard of it: pages know the new fence by now.
+            self.batches.discard_topic(owned.shard, &route.topic);
+        }
         let (to, fence) = (route.owner, route.fence);
         let before = owned.phase.clone();
         owned.phase = match before {
