@@ -15,7 +15,6 @@ pub(crate) use self::members::Report;
 use self::routes::RouteEntry;
 use crate::frame::{CAPABILITIES, Capabilities, Frame};
 use crate::node::Out;
-use crate::table::Route;
 
 /// How long a new coordinator waits for members that do not report.
 const REBUILD_WAIT: Duration = Duration::from_millis(150);
@@ -40,8 +39,8 @@ pub(crate) struct Coordinator {
     changed_members: LiteMap<NodeId, ()>,
     gone_members: LiteMap<NodeId, ()>,
     changed_routes: LiteMap<String, ()>,
-    /// Dropped and not announced yet: nobody has given anything up.
-    dropped_routes: LiteMap<String, Route>,
+    /// Dropped and not announced yet, with their owners: who is wanted again at once keeps its owner.
+    dropped_routes: LiteMap<String, NodeId>,
     table_wanted: bool,
     capabilities: Capabilities,
 }

@@ -104,9 +104,10 @@ impl Coordinator {
 
     fn subscribe<P: Clone>(&mut self, topic: &str, node: NodeId, now: Instant, out: &mut Out<P>) {
         if !self.routes.contains_key(topic) {
-            let entry = self.reopen(topic, now);
+            let entry = RouteEntry::new(self.undecided(topic));
             self.routes.insert(topic.to_owned(), entry);
         }
+        let before = self.dropped_routes.remove(topic);
         let entry = self.routes.get_mut(topic).expect("inserted above");
         entry.subscribers.insert(node, ());
         entry.count_changed = true;
@@ -115,21 +116,8 @@ impl Coordinator {
             entry.route.fence.fence != self.fence && !self.members.contains_key(&entry.route.owner);
         let failed = matches!(entry.route.state, RouteState::Failed(_));
         if self.rebuild_until.is_none() && (undecided || failed) {
-            let keep = failed.then_some(entry.route.owner);
+            let keep = if failed { Some(entry.route.owner) } else { before };
             self.decide(topic, keep, None, now, out);
-        }
-    }
-
-    /// The entry of a topic that is wanted again: its last route stands when nobody has heard of
-    /// its end.
-    fn reopen(&mut self, topic: &str, now: Instant) -> RouteEntry {
-        let dropped = self.dropped_routes.remove(topic);
-        match dropped.filter(|route| route.handoff_from.is_none() && self.may_own(route.owner)) {
-            Some(route) => {
-                let due = (route.state == RouteState::Assigned).then_some(now + CONFIRM_WAIT);
-                RouteEntry { due, ..RouteEntry::new(route) }
-            }
-            None => RouteEntry::new(self.undecided(topic)),
         }
     }
 
@@ -161,7 +149,7 @@ impl Coordinator {
         self.bound_floors(FLOORS_MAX - 1);
         self.floors.insert(topic.to_owned(), entry.route.fence.generation);
         self.changed_routes.remove(topic);
-        self.dropped_routes.insert(topic.to_owned(), entry.route);
+        self.dropped_routes.insert(topic.to_owned(), entry.route.owner);
     }
 
     pub(super) fn forget_subscriber(&mut self, node: NodeId) {
