@@ -57,6 +57,18 @@ describe("B11: a page that has missed messages", () => {
   });
 });
 
+test("B11: gets a backlog that is larger than what the server lets wait for a slow client", async (t) => {
+  const { bus, tabs } = await scene(t, 1);
+  const [tab] = tabs as [Tab];
+  await publishMany(bus, TOPIC, 1);
+  await messagesUpTo(tab, 1, TOPIC);
+  await tab.leave(bus.site.url("/away.html"));
+  await publishMany(bus, TOPIC, 290, { filler: "x".repeat(4_000) });
+  assert.ok((await tab.back()).persisted);
+  assert.deepEqual(seqs(await messagesUpTo(tab, 291, TOPIC)), range(1, 291));
+  assert.deepEqual(faults((await bus.judge(tabs)).verdicts), NO_FAULTS);
+});
+
 interface Hole {
   readonly page: Tab;
   readonly postedAtMs: number;

@@ -120,6 +120,19 @@ describe("B15: a connection that the server refuses for good", () => {
   }
 });
 
+test("B15: a connection refused for good comes back with retry() of a tab that does not own the topic", async (t) => {
+  const scene = await relayedBus(t);
+  const tabs = await scene.openMany(2, { topics: [TOPIC] });
+  const owner = await scene.bus.owner(TOPIC, tabs);
+  const [bystander] = tabs.filter((tab) => tab !== owner) as [Tab];
+  scene.relay.dismiss(3_500, "invalid token");
+  await bystander.waitFor("is told by the route", SOON_MS, () =>
+    B.bus.snapshot().routes.some(({ state }) => state === "failed"));
+  await bystander.evaluate(() => B.bus.retry());
+  scene.bus.publisher.pace(TOPIC, steady(SPACING_MS));
+  for (const tab of tabs) await moreMessages(tab, 20);
+});
+
 test("B15: a refused token is not used again: retry() asks the application for another", async (t) => {
   const secret = "a secret of this test";
   const config = `

@@ -272,7 +272,7 @@ pub enum Frame {
         /// Topics its pages subscribe.
         #[n(4)]
         wanted: Vec<String>,
-        /// Routes of others it has seen: floors for generations.
+        /// Routes of others it has seen.
         #[n(5)]
         seen: Vec<ReportedRoute>,
         /// What its build can do.

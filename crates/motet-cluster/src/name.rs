@@ -12,6 +12,9 @@ pub const SHARDS: u8 = 16;
 /// Longest topic name, in bytes (Centrifuge protocol limit on channels).
 pub const TOPIC_BYTES_MAX: usize = 255;
 
+/// A page may want at most so many topics.
+pub const TOPICS_PER_PAGE_MAX: usize = 10_000;
+
 /// Checks a topic name that an application or a peer gave.
 ///
 /// # Errors

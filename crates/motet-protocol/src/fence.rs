@@ -18,7 +18,7 @@ pub struct Fence {
     pub epoch: u64,
 }
 
-/// How often a topic's route was decided anew; a later decision compares greater.
+/// Number of a decision among those of its coordinator; a later one compares greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(transparent)]
 pub struct Generation(u64);
@@ -29,9 +29,9 @@ pub struct Generation(u64);
 pub const FENCE_NUMBER_MAX: u64 = u64::MAX >> 1;
 
 impl Generation {
-    /// Before the first decision about a topic.
+    /// Before the first decision.
     pub const NONE: Self = Self(0);
-    /// The first decision about a topic.
+    /// The first decision.
     pub const FIRST: Self = Self(1);
 
     /// The generation with this number.
@@ -46,7 +46,7 @@ impl Generation {
         self.0
     }
 
-    /// The next decision about the same topic.
+    /// The next decision.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)

@@ -36,7 +36,7 @@ use self::publish::Publications;
 use self::replica::Replica;
 use self::topic::{Handler, Topic};
 use crate::frame::{Frame, ToNode};
-use crate::name::{SHARDS, check_topic};
+use crate::name::{SHARDS, TOPICS_PER_PAGE_MAX, check_topic};
 use crate::node::NodePacket;
 
 /// One page's handle on the bus, as a state machine without I/O.
@@ -159,6 +159,8 @@ impl<P: Clone> Client<P> {
     fn subscribe(&mut self, handler: Handler, name: String) {
         let refusal = if self.life.is_closed() {
             Some(ErrorCode::Closed.into())
+        } else if self.topics.len() >= TOPICS_PER_PAGE_MAX && !self.topics.contains_key(&name) {
+            Some(ErrorCode::Backpressure.into())
         } else {
             check_topic(&name).err()
         };

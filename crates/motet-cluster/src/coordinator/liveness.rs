@@ -27,8 +27,8 @@ impl Coordinator {
     }
 
     /// Answers a node that doubts that its coordinator is alive.
-    pub(crate) fn answer_ping<P: Clone>(&mut self, now: Instant, out: &mut Out<P>) {
-        self.beat(now, out);
+    pub(crate) fn answer_ping<P: Clone>(&mut self, out: &mut Out<P>) {
+        out.announce(Frame::Beat { fence: self.fence });
     }
 
     /// Any frame from a member shows that it is alive.

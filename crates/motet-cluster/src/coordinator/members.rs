@@ -79,7 +79,7 @@ impl Coordinator {
         if !rebuilding {
             self.register_new();
         }
-        self.take_floors(&report.seen);
+        self.take_seen(&report.seen);
         if !rebuilding {
             self.outrank(&report.seen, now, out);
             self.outrank(&report.owned, now, out);

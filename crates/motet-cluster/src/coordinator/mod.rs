@@ -28,8 +28,8 @@ pub(crate) struct Coordinator {
     active_max: u32,
     members: LiteMap<NodeId, MemberEntry>,
     routes: LiteMap<String, RouteEntry>,
-    /// Generations seen for topics that have no route now: the next decision must exceed them.
-    floors: LiteMap<String, Generation>,
+    /// The last decision.
+    generation: Generation,
     next_order: u64,
     /// Until then reports are collected and nothing is decided.
     rebuild_until: Option<Instant>,
@@ -72,7 +72,7 @@ impl Coordinator {
             active_max,
             members: entries,
             routes: LiteMap::new(),
-            floors: LiteMap::new(),
+            generation: Generation::NONE,
             next_order: 1,
             rebuild_until: Some(now + REBUILD_WAIT),
             beat_at: now,

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use litemap::LiteMap;
 use motet_protocol::fault::planted;
-use motet_protocol::{Generation, Instant, NodeId, RouteFence};
+use motet_protocol::{Fence, Generation, Instant, NodeId, RouteFence};
 
 use super::choice::{Candidate, choose, rank};
 use super::{COUNTS_WAIT, Coordinator};
@@ -18,8 +18,6 @@ const CONFIRM_WAIT: Duration = Duration::from_millis(500);
 const CONFIRM_TRIES: u32 = 3;
 /// A handoff that does not end is cut short: the new owner proceeds.
 const HANDOFF_WAIT: Duration = Duration::from_secs(5);
-/// Topics without a route whose last generation is remembered.
-const FLOORS_MAX: usize = 10_000;
 
 /// One route as the coordinator sees it.
 pub(super) struct RouteEntry {
@@ -123,11 +121,10 @@ impl Coordinator {
 
     /// A route that nobody has decided: no member is its owner, so the next decision replaces it.
     fn undecided(&self, topic: &str) -> Route {
-        let generation = self.floors.get(topic).copied().unwrap_or(Generation::NONE);
         Route {
             topic: topic.to_owned(),
             owner: NodeId::from_bits(0),
-            fence: RouteFence { fence: motet_protocol::Fence::default(), generation },
+            fence: RouteFence { fence: Fence::default(), generation: Generation::NONE },
             handoff_from: None,
             state: RouteState::Assigned,
             subscribers: 0,
@@ -146,8 +143,6 @@ impl Coordinator {
 
     fn drop_route(&mut self, topic: &str) {
         let Some(entry) = self.routes.remove(topic) else { return };
-        self.bound_floors(FLOORS_MAX - 1);
-        self.floors.insert(topic.to_owned(), entry.route.fence.generation);
         self.changed_routes.remove(topic);
         self.dropped_routes.insert(topic.to_owned(), entry.route.owner);
     }
@@ -167,30 +162,18 @@ impl Coordinator {
         }
     }
 
-    /// Generations that others have seen must be exceeded, and owners they know may be standing.
-    pub(super) fn take_floors(&mut self, seen: &[ReportedRoute]) {
+    /// Owners that others know of may be standing: after a change of coordinator their routes are
+    /// taken as seen, until the owners themselves have spoken.
+    pub(super) fn take_seen(&mut self, seen: &[ReportedRoute]) {
+        if self.rebuild_until.is_none() {
+            return;
+        }
         for report in seen {
-            let generation = report.fence.generation;
-            let floor = self.floors.entry(report.topic.clone()).or_insert(generation);
-            *floor = (*floor).max(generation);
-            let seen_route = || self.undecided_as(report);
-            if self.rebuild_until.is_some()
-                && self
-                    .routes
-                    .get(&report.topic)
-                    .is_none_or(|entry| entry.route.fence < report.fence)
-            {
-                let route = seen_route();
+            let known = self.routes.get(&report.topic);
+            if known.is_none_or(|entry| entry.route.fence < report.fence) {
+                let route = self.undecided_as(report);
                 self.adopt(route);
             }
-        }
-        self.bound_floors(FLOORS_MAX);
-    }
-
-    fn bound_floors(&mut self, max: usize) {
-        while self.floors.len() > max {
-            let Some(topic) = self.floors.first().map(|(topic, _)| topic.clone()) else { return };
-            self.floors.remove(&topic);
         }
     }
 
@@ -234,10 +217,14 @@ impl Coordinator {
     /// Routes that a node says it owns stand, unless a later decision is known.
     pub(super) fn take_owned(&mut self, node: NodeId, owned: Vec<ReportedRoute>, now: Instant) {
         for report in owned {
+            if self.rebuild_until.is_none() {
+                let state = report.state.unwrap_or(RouteState::Assigned);
+                self.confirm(node, &report.topic, report.fence, state, now);
+                continue;
+            }
             let stands = match self.routes.get(&report.topic) {
-                None => self.rebuild_until.is_some(),
-                Some(entry) if self.rebuild_until.is_some() => entry.route.fence <= report.fence,
-                Some(entry) => entry.route.fence == report.fence && entry.route.owner == node,
+                None => true,
+                Some(entry) => entry.route.fence <= report.fence,
             };
             if stands {
                 let mut route = self.undecided_as(&report);
@@ -250,9 +237,7 @@ impl Coordinator {
                 }
                 self.changed_routes.insert(topic, ());
             }
-            if self.rebuild_until.is_some()
-                && let Some(entry) = self.routes.get_mut(&report.topic)
-            {
+            if let Some(entry) = self.routes.get_mut(&report.topic) {
                 entry.hold(report.fence, node);
             }
         }
@@ -287,22 +272,25 @@ impl Coordinator {
         let Some(entry) = self.routes.get_mut(topic) else { return };
         let owner = entry.route.owner;
         entry.holders.retain(|(_, node)| *node != owner && alive(node));
-        if entry.route.state != RouteState::Subscribing {
+        let assigned = entry.route.state == RouteState::Assigned;
+        if !assigned && entry.route.state != RouteState::Subscribing {
             entry.holders.clear();
         }
         entry.route.handoff_from = entry.last_holder();
-        if entry.route.handoff_from.is_some() {
+        if assigned {
+            entry.due = Some(now + CONFIRM_WAIT);
+        } else if entry.route.handoff_from.is_some() {
             entry.due = Some(now + HANDOFF_WAIT);
         }
     }
 
     /// Topics that no member could take before may have found one.
     pub(super) fn decide_orphans<P: Clone>(&mut self, now: Instant, out: &mut Out<P>) {
-        let orphaned =
-            self.routes.iter().filter(|(_, entry)| !self.members.contains_key(&entry.route.owner));
-        let topics: Vec<_> = orphaned.map(|(topic, _)| topic.clone()).collect();
-        for topic in topics {
-            self.decide(&topic, None, None, now, out);
+        let orphaned = self.routes.iter().filter(|(_, entry)| !self.may_own(entry.route.owner));
+        let topics: Vec<_> =
+            orphaned.map(|(topic, entry)| (topic.clone(), entry.route.owner)).collect();
+        for (topic, owner) in topics {
+            self.decide(&topic, None, self.hands_over(owner), now, out);
         }
     }
 
@@ -327,8 +315,13 @@ impl Coordinator {
     ) {
         let kept = keep.filter(|node| self.may_own(*node));
         let ranked = rank(self.candidates(), self.active_max);
-        let Some(owner) = kept.or_else(|| choose(&ranked)) else { return };
-        let floor = self.floors.remove(topic).unwrap_or(Generation::NONE);
+        let Some(owner) = kept.or_else(|| choose(&ranked)) else {
+            // Nobody may own it: it is decided when somebody may again.
+            if let Some(entry) = self.routes.get_mut(topic) {
+                entry.due = None;
+            }
+            return;
+        };
         self.expect_pulses(owner, now);
         let alive = |node: &NodeId| self.members.get(node).is_some_and(|entry| !entry.suspect);
         let Some(entry) = self.routes.get_mut(topic) else { return };
@@ -339,7 +332,10 @@ impl Coordinator {
         let stays = |node: NodeId| node != owner && (node != old || releases == Some(old));
         entry.holders.retain(|(_, node)| stays(*node) && alive(node));
         let handoff_from = entry.last_holder();
-        let generation = entry.route.fence.generation.max(floor).next();
+        // Fences order before generations, so one count of this coordinator's own decisions is
+        // above whatever was decided before it.
+        let generation = self.generation.next();
+        self.generation = generation;
         let fence = if planted("reuse-generation") {
             entry.route.fence
         } else {

@@ -49,7 +49,7 @@ impl<P: Clone> Node<P> {
                     self.out.send(from, Frame::Pulse { fence: *fence });
                 }
             }
-            Frame::Ping { fence } => self.ping(from, *fence, now),
+            Frame::Ping { fence } => self.ping(from, *fence),
             Frame::Pulse { .. } => {}
             Frame::Leaving { node, graceful } => self.member_leaves(from, *node, *graceful, now),
             Frame::Revalidate { .. } => self.revalidate_asked(from),
@@ -84,7 +84,7 @@ impl<P: Clone> Node<P> {
 
     fn claim(&mut self, from: NodeId, fence: Fence, now: Instant) {
         let lower = fence < self.known && !planted("obey-lower-fence");
-        if lower || (fence == self.known && self.coordinator.is_some_and(|known| known != from)) {
+        if lower || (fence == self.known && self.author.is_some_and(|known| known != from)) {
             // Its fence is not high enough for us: it learns of ours, and exceeds it if the lock
             // really is its own.
             if self.governs().is_some() {
@@ -118,9 +118,9 @@ impl<P: Clone> Node<P> {
         obeyed || (planted("obey-lower-fence") && fence < self.known)
     }
 
-    fn ping(&mut self, from: NodeId, fence: Fence, now: Instant) {
+    fn ping(&mut self, from: NodeId, fence: Fence) {
         if let Role::Governing(coordinator) = &mut self.role {
-            coordinator.answer_ping(now, &mut self.out);
+            coordinator.answer_ping(&mut self.out);
         } else {
             self.out.send(from, Frame::Pulse { fence });
         }
@@ -212,6 +212,7 @@ impl<P: Clone> Node<P> {
             let known = self.replica.members().keys().copied();
             let lost: Vec<_> = known.filter(|node| !stays(node)).collect();
             self.relay_lost(&lost);
+            self.owner.members_gone(&lost, &mut self.out);
         }
         self.relay_lost(gone);
         self.owner.members_gone(gone, &mut self.out);

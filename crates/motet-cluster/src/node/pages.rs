@@ -10,12 +10,9 @@ use super::api::{NodePacket, ToNodePacket};
 use super::locks::Purpose;
 use super::{Node, Role};
 use crate::frame::{Frame, JoinFrame, JoinedFrame, MessageHead, ToNode, ToPage};
-use crate::name::check_topic;
+use crate::name::{TOPICS_PER_PAGE_MAX, check_topic};
 use crate::packet::Packet;
 use crate::table::{Member, Route, RouteState};
-
-/// A page may want at most so many topics.
-const TOPICS_PER_PAGE_MAX: usize = 10_000;
 
 /// A node that leaves waits so long for others to take its topics; its page waits 2 s.
 const LEAVE_WAIT: Duration = Duration::from_millis(1_500);
@@ -129,11 +126,16 @@ impl<P: Clone> Node<P> {
 
     fn attach(&mut self, client: ClientId, tab: TabId, visible: bool, build: &str) {
         // A page that comes again has forgotten what it wanted before.
-        self.page_gone(client);
+        let known = self.pages.pages.remove(&client);
+        self.locks.release(|purpose| purpose == Purpose::PageEnd(client), &mut self.out);
         if self.pages.pages.is_empty() {
             self.tab = tab;
         }
         self.pages.pages.insert(client, Page { visible, silent: false, topics: LiteMap::new() });
+        if let Some(known) = known {
+            known.topics.keys().for_each(|topic| self.want_less(topic));
+            self.relay_page_gone(client);
+        }
         self.stay();
         if self.config.shared {
             self.locks.request(Purpose::PageEnd(client), false, self.me, &mut self.out);

@@ -220,7 +220,7 @@ impl<P: Clone> Node<P> {
     }
 
     /// The page that was asked does not run: another one is asked, and when none does, the
-    /// coordinator gives this node's topics to one whose page does (B33).
+    /// coordinator gives this node's topics to one whose page does.
     fn page_is_silent(&mut self, topic: Option<String>, page: ClientId) {
         self.pages.note_silent(page, true);
         let other = self.pages.best().filter(|other| !self.pages.is_silent(*other));

@@ -139,17 +139,13 @@ impl<P: Clone> Owner<P> {
             let renewed = route.fence > owned.fence;
             owned.fence = route.fence;
             match owned.phase {
-                Phase::AwaitingRelease { .. } => match waits_for {
+                Phase::AwaitingRelease { .. } | Phase::Passing { .. } => match waits_for {
                     None => self.subscribe(topic, since, out),
                     Some(from) => {
                         owned.phase = Phase::AwaitingRelease { from };
                         self.confirm(topic);
                     }
                 },
-                Phase::Passing { from, .. } if renewed => {
-                    owned.phase = Phase::AwaitingRelease { from };
-                    self.confirm(topic);
-                }
                 Phase::Failed(_) | Phase::Releasing { .. } if renewed => {
                     // Somebody wants it tried again, whatever the transport was refused before.
                     if self.refused.take().is_some() {

@@ -5,7 +5,7 @@ mod stream;
 mod task;
 mod upgrade;
 
-pub use queue::{Next, Outgoing, Pushed};
+pub use queue::{Kind, Next, Outgoing, Pushed};
 pub use stream::ServerStream;
 pub use upgrade::{Upgrade, UpgradeError};
 

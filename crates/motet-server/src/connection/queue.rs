@@ -13,6 +13,10 @@ use motet_realtime::message::Disconnect;
 /// is not read, so a client that sends faster than the hub works is slowed down, not buffered.
 const IN_FLIGHT_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes of answers that may wait besides. A client that asks for a long history is not slow before
+/// it could read a word of it; one that asks and never reads still is.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+
 /// The outgoing queue of one connection, shared by the hub and the connection's task.
 pub struct Outgoing {
     encoding: Encoding,
@@ -24,14 +28,24 @@ pub struct Outgoing {
 #[derive(Default)]
 struct State {
     /// Chunks of one or more encoded messages each.
-    chunks: VecDeque<Bytes>,
-    bytes: usize,
+    chunks: VecDeque<(Kind, Bytes)>,
+    pushed_bytes: usize,
+    answer_bytes: usize,
     /// A ping frame is to be sent, ahead of the chunks: they may be many.
     ping: bool,
     /// The connection is to be closed once the chunks are written.
     closing: Option<Disconnect>,
     /// The connection's task, when it waits for something to write or for leave to read.
     waker: Option<Waker>,
+}
+
+/// Why a chunk is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The server has something to say.
+    Push,
+    /// The client asked.
+    Answer,
 }
 
 /// What became of a chunk.
@@ -70,20 +84,25 @@ impl Outgoing {
     }
 
     /// Queues a chunk.
-    pub fn push(&self, chunk: Bytes) -> Pushed {
-        let mut state = self.lock();
+    pub fn push(&self, kind: Kind, chunk: Bytes) -> Pushed {
+        let mut guard = self.lock();
+        let state = &mut *guard;
         if state.closing.is_some() {
             return Pushed::Closing;
         }
-        if state.bytes + chunk.len() > self.bytes_max {
+        let (bytes, bytes_max) = match kind {
+            Kind::Push => (&mut state.pushed_bytes, self.bytes_max),
+            Kind::Answer => (&mut state.answer_bytes, self.bytes_max.max(ANSWER_BYTES_MAX)),
+        };
+        if *bytes + chunk.len() > bytes_max {
             state.chunks.clear();
-            state.bytes = 0;
+            (state.pushed_bytes, state.answer_bytes) = (0, 0);
             return Pushed::Overflow;
         }
-        state.bytes += chunk.len();
-        state.chunks.push_back(chunk);
+        *bytes += chunk.len();
+        state.chunks.push_back((kind, chunk));
         let waker = state.waker.take();
-        drop(state);
+        drop(guard);
         wake(waker);
         Pushed::Queued
     }
@@ -124,11 +143,14 @@ impl Outgoing {
         let mut chunks = Vec::new();
         let mut taken = 0;
         while taken < bytes_max {
-            let Some(chunk) = state.chunks.pop_front() else { break };
+            let Some((kind, chunk)) = state.chunks.pop_front() else { break };
+            match kind {
+                Kind::Push => state.pushed_bytes -= chunk.len(),
+                Kind::Answer => state.answer_bytes -= chunk.len(),
+            }
             taken += chunk.len();
             chunks.push(chunk);
         }
-        state.bytes -= taken;
         if state.chunks.is_empty() {
             // An idle connection keeps no buffer.
             state.chunks = VecDeque::new();
@@ -207,17 +229,28 @@ mod tests {
     #[test]
     fn a_full_queue_drops_everything_and_says_so() {
         let queue = queue(10);
-        assert_eq!(queue.push(Bytes::from_static(b"123456")), Pushed::Queued);
-        assert_eq!(queue.push(Bytes::from_static(b"78901")), Pushed::Overflow);
+        assert_eq!(queue.push(Kind::Push, Bytes::from_static(b"123456")), Pushed::Queued);
+        assert_eq!(queue.push(Kind::Push, Bytes::from_static(b"78901")), Pushed::Overflow);
         assert!(queue.poll_next(&mut context(), 100).is_pending());
+    }
+
+    #[test]
+    fn long_answers_make_no_client_slow_until_they_are_far_too_many() {
+        let queue = queue(10);
+        let megabyte = Bytes::from(vec![0; 1 << 20]);
+        for _ in 0..16 {
+            assert_eq!(queue.push(Kind::Answer, megabyte.clone()), Pushed::Queued);
+        }
+        assert_eq!(queue.push(Kind::Push, Bytes::from_static(b"1234567890")), Pushed::Queued);
+        assert_eq!(queue.push(Kind::Answer, megabyte), Pushed::Overflow);
     }
 
     #[test]
     fn what_is_queued_is_written_before_the_close_and_nothing_after_it() {
         let queue = queue(100);
-        queue.push(Bytes::from_static(b"a"));
+        queue.push(Kind::Push, Bytes::from_static(b"a"));
         queue.close(Disconnect::default());
-        assert_eq!(queue.push(Bytes::from_static(b"b")), Pushed::Closing);
+        assert_eq!(queue.push(Kind::Push, Bytes::from_static(b"b")), Pushed::Closing);
         let Poll::Ready(Next::Write(chunks)) = queue.poll_next(&mut context(), 100) else {
             panic!("a chunk")
         };

@@ -8,7 +8,7 @@ use motet_realtime::message::{Disconnect, DisconnectCode, Push, PushEvent, Reply
 
 use super::chunk::Chunk;
 use super::sessions::Sessions;
-use crate::connection::{Outgoing, Pushed};
+use crate::connection::{Kind, Outgoing, Pushed};
 use crate::metrics::Metrics;
 
 /// Chunks that are open at a time.
@@ -81,7 +81,7 @@ impl Delivery {
             return;
         }
         self.metrics.messages_sent.inc();
-        if outgoing.push(Bytes::from(frame)) == Pushed::Overflow {
+        if outgoing.push(Kind::Answer, Bytes::from(frame)) == Pushed::Overflow {
             self.failed.push(Failed { session, code: DisconnectCode::SLOW });
         }
     }
@@ -113,7 +113,7 @@ impl Delivery {
         for session in to.iter() {
             let Some(outgoing) = self.sessions.get(session) else { continue };
             let code = match chunk.encoded(outgoing.encoding()) {
-                Ok(bytes) => match outgoing.push(bytes.clone()) {
+                Ok(bytes) => match outgoing.push(Kind::Push, bytes.clone()) {
                     Pushed::Queued | Pushed::Closing => continue,
                     Pushed::Overflow => DisconnectCode::SLOW,
                 },

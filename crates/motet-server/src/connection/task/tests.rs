@@ -6,6 +6,7 @@ use std::io;
 use motet_realtime::message::{Publication, Push, Reply};
 use tokio_tungstenite::tungstenite::protocol::Role;
 
+use super::super::Kind;
 use super::super::upgrade::socket_config;
 use super::*;
 use crate::auth::Verifier;
@@ -81,7 +82,7 @@ fn queue(outgoing: &Outgoing, numbers: core::ops::Range<usize>, padding: usize) 
         let push = Push::publication("news", Publication::new(Bytes::from(data)));
         let mut chunk = Vec::new();
         outgoing.encoding().append_reply(&mut chunk, &Reply::push(push)).expect("it is JSON");
-        outgoing.push(Bytes::from(chunk));
+        outgoing.push(Kind::Push, Bytes::from(chunk));
     }
 }
 
