@@ -127,12 +127,17 @@ fn null_is_absent_everywhere_but_in_a_payload() {
 }
 
 #[test]
-fn the_first_request_of_a_command_counts() {
-    let text = br#"{"id":1,"send":{},"unsubscribe":{"channel":"c"},"ping":{}}"#;
-    let json = commands(Encoding::Json, text).unwrap();
-    assert!(matches!(json[0].request, Some(Request::Unsubscribe(_))), "{json:?}");
-    let binary = b"\x0b\x08\x01\x5a\x00\x62\x00\x32\x03\x0a\x01c";
-    assert_eq!(commands(Encoding::Protobuf, binary).unwrap(), json);
+fn a_command_with_several_requests_is_refused_and_ends_the_frame() {
+    let json = b"{\"id\":1,\"send\":{},\"unsubscribe\":{\"channel\":\"c\"}}\n{}";
+    let binary = b"\x09\x08\x01\x62\x00\x32\x03\x0a\x01c\x00";
+    for (encoding, frame) in [(Encoding::Json, &json[..]), (Encoding::Protobuf, &binary[..])] {
+        let frame = Bytes::from_static(frame);
+        let mut decoded = encoding.commands(frame, Limits::COMMANDS).unwrap();
+        let error = decoded.next().unwrap().unwrap_err();
+        assert!(matches!(error, DecodeError::SeveralRequests), "{error}");
+        assert_eq!(error.disconnect_code(), DisconnectCode::BAD_REQUEST);
+        assert!(decoded.next().is_none());
+    }
 }
 
 #[test]

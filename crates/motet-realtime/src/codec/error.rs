@@ -27,6 +27,9 @@ pub enum DecodeError {
     /// A length prefix promises more than the frame holds, or is no number.
     #[error("a length prefix does not match the frame")]
     LengthPrefix,
+    /// A command holds several requests, of which only one could be answered.
+    #[error("a command holds more than one request")]
+    SeveralRequests,
     /// A message does not parse.
     #[error("a message does not parse")]
     Malformed(#[source] Cause),
@@ -40,7 +43,7 @@ impl DecodeError {
             Self::FrameTooLarge { .. } | Self::MessageTooLarge { .. } => {
                 DisconnectCode::MESSAGE_TOO_BIG
             }
-            Self::EmptyFrame | Self::LengthPrefix | Self::Malformed(_) => {
+            Self::EmptyFrame | Self::LengthPrefix | Self::SeveralRequests | Self::Malformed(_) => {
                 DisconnectCode::BAD_REQUEST
             }
         }

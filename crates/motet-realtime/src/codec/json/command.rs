@@ -8,7 +8,7 @@ use super::wire::{
     SubscribeRequest, nonzero, nonzero_map, owned, owned_texts, text, texts,
 };
 use super::{Source, embed, embed_optional};
-use crate::codec::EncodeError;
+use crate::codec::{DecodeError, EncodeError};
 use crate::message::{self, Request};
 
 impl<'a> Command<'a> {
@@ -51,43 +51,51 @@ impl<'a> Command<'a> {
         Ok(wire)
     }
 
-    /// The first request that is set counts, in the order of the protocol's fields.
-    pub(super) fn decode(self, source: &Source<'_>) -> message::Command<Bytes> {
+    /// A command asks for one thing: a second would be lost without a word.
+    pub(super) fn decode(
+        self,
+        source: &Source<'_>,
+    ) -> Result<message::Command<Bytes>, DecodeError> {
         let id = self.id.unwrap_or_default();
-        let request = if let Some(wire) = self.connect {
-            Some(Request::Connect(Box::new(wire.decode(source))))
-        } else if let Some(wire) = self.subscribe {
-            Some(Request::Subscribe(Box::new(wire.decode(source))))
-        } else if let Some(wire) = self.unsubscribe {
-            Some(Request::Unsubscribe(message::UnsubscribeRequest { channel: owned(wire.channel) }))
-        } else if let Some(wire) = self.publish {
-            Some(Request::Publish(wire.decode(source)))
-        } else if let Some(wire) = self.presence {
-            Some(Request::Presence(message::PresenceRequest { channel: owned(wire.channel) }))
-        } else if let Some(wire) = self.presence_stats {
-            let channel = owned(wire.channel);
-            Some(Request::PresenceStats(message::PresenceStatsRequest { channel }))
-        } else if let Some(wire) = self.history {
-            Some(Request::History(wire.decode()))
-        } else if self.ping.is_some() {
-            Some(Request::Ping)
-        } else if let Some(wire) = self.send {
-            Some(Request::Send(message::SendRequest { data: source.payload(wire.data) }))
-        } else if let Some(wire) = self.rpc {
-            let data = source.payload(wire.data);
-            Some(Request::Rpc(message::RpcRequest { data, method: owned(wire.method) }))
-        } else if let Some(wire) = self.refresh {
-            Some(Request::Refresh(message::RefreshRequest { token: owned(wire.token) }))
-        } else {
+        let requests = [
+            self.connect.map(|wire| Request::Connect(Box::new(wire.decode(source)))),
+            self.subscribe.map(|wire| Request::Subscribe(Box::new(wire.decode(source)))),
+            self.unsubscribe.map(|wire| {
+                Request::Unsubscribe(message::UnsubscribeRequest { channel: owned(wire.channel) })
+            }),
+            self.publish.map(|wire| Request::Publish(wire.decode(source))),
+            self.presence.map(|wire| {
+                Request::Presence(message::PresenceRequest { channel: owned(wire.channel) })
+            }),
+            self.presence_stats.map(|wire| {
+                let channel = owned(wire.channel);
+                Request::PresenceStats(message::PresenceStatsRequest { channel })
+            }),
+            self.history.map(|wire| Request::History(wire.decode())),
+            self.ping.map(|_| Request::Ping),
+            self.send.map(|wire| {
+                Request::Send(message::SendRequest { data: source.payload(wire.data) })
+            }),
+            self.rpc.map(|wire| {
+                let data = source.payload(wire.data);
+                Request::Rpc(message::RpcRequest { data, method: owned(wire.method) })
+            }),
+            self.refresh
+                .map(|wire| Request::Refresh(message::RefreshRequest { token: owned(wire.token) })),
             self.sub_refresh.map(|wire| {
                 Request::SubRefresh(message::SubRefreshRequest {
                     channel: owned(wire.channel),
                     token: owned(wire.token),
                     kind: wire.r#type.unwrap_or_default(),
                 })
-            })
-        };
-        message::Command { id, request }
+            }),
+        ];
+        let mut requests = requests.into_iter().flatten();
+        let request = requests.next();
+        match requests.next() {
+            None => Ok(message::Command { id, request }),
+            Some(_) => Err(DecodeError::SeveralRequests),
+        }
     }
 }
 

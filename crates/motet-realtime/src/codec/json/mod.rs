@@ -93,7 +93,7 @@ impl Iterator for Commands {
         let frame = &lines.frame;
         let command = line.and_then(|line| {
             let wire: wire::Command<'_> = serde_json::from_slice(&line).map_err(malformed)?;
-            Ok(wire.decode(&Source { frame }))
+            wire.decode(&Source { frame })
         });
         if command.is_err() {
             self.0.end();

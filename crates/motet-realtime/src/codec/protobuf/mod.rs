@@ -48,11 +48,13 @@ impl Iterator for Commands {
     type Item = Result<Command<Bytes>, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (wire, source) = match self.0.next_message::<wire::Command>()? {
-            Ok(decoded) => decoded,
-            Err(error) => return Some(Err(error)),
-        };
-        Some(Ok(wire.decode(source)))
+        let Self(messages) = self;
+        let message = messages.next_message::<wire::Command>()?;
+        let command = message.and_then(|(wire, source)| wire.decode(source));
+        if command.is_err() {
+            messages.rest.clear();
+        }
+        Some(command)
     }
 }
 
