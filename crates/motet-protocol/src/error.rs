@@ -138,10 +138,10 @@ error_codes! {
         "This page already uses the cluster with other options." "Use the same options everywhere, or another cluster name.";
     44 HostUnavailable "HOST_UNAVAILABLE" "bus" final Warning
         "The wanted host for the node cannot be used here; the next one of the order is used." "Serve the worker script from the same origin and allow it in worker-src.";
-    45 LocksUnavailable "LOCKS_UNAVAILABLE" "bus" final Warning
-        "The Web Locks API is missing, so tabs cannot coordinate; this tab runs on its own." "Serve the page over HTTPS or from localhost.";
-    46 ChannelUnavailable "CHANNEL_UNAVAILABLE" "bus" final Warning
-        "BroadcastChannel is missing, so tabs cannot reach each other; this tab runs on its own." "Use a browser that has BroadcastChannel.";
+    45 LocksUnavailable "LOCKS_UNAVAILABLE" "bus" final Error
+        "The Web Locks API is missing, so tabs cannot coordinate; the bus does not start." "Serve the page over HTTPS or from localhost.";
+    46 ChannelUnavailable "CHANNEL_UNAVAILABLE" "bus" final Error
+        "BroadcastChannel is missing, so tabs cannot reach each other; the bus does not start." "Use a browser that has BroadcastChannel.";
     47 NodeUnavailable "NODE_UNAVAILABLE" "bus" retry Error
         "The node of this page stopped and could not be restarted yet." "It is restarted at most five times a minute; see the console for the first error.";
     48 SubscribeRejected "SUBSCRIBE_REJECTED" "bus" final Error
@@ -174,13 +174,13 @@ error_codes! {
         "The page's session storage cannot be used; after a reload it counts as a new tab." "Allow site data for this origin if tabs are to keep their id; nothing else depends on it.";
 
     80 ServerConfigInvalid "SERVER_CONFIG_INVALID" "server" final Error
-        "The configuration cannot be used." "The message names the file, the key and what is expected there.";
+        "The configuration cannot be used." "Correct what the message names: a file, a key of the configuration or an option.";
     81 ServerConfigUnknownKey "SERVER_CONFIG_UNKNOWN_KEY" "server" final Error
         "The configuration has a key that the server does not know." "Correct the spelling or remove the key; `motet config` prints all keys.";
     82 AddressInUse "ADDRESS_IN_USE" "server" final Error
         "Another process listens on this address." "Stop it, or choose another address with --listen.";
     83 AddressRefused "ADDRESS_REFUSED" "server" final Error
-        "The server may not listen on this address." "Choose a port above 1023, or an address of this machine.";
+        "The server cannot listen on this address." "Give an IP address of this machine and a port that this user may use, such as one above 1023.";
     84 TlsInvalid "TLS_INVALID" "server" final Error
         "The certificate or key cannot be read or do not belong together." "Give a PEM certificate chain and its PEM key.";
     85 ApiUnauthorized "API_UNAUTHORIZED" "server" final Warning
@@ -312,6 +312,15 @@ mod tests {
             minicbor::decode::<ErrorCode>(&bytes.into_writer()).ok(),
             Some(ErrorCode::Unrecognised)
         );
+    }
+
+    #[test]
+    fn what_keeps_the_bus_from_starting_is_an_error_and_says_so() {
+        for code in [ErrorCode::LocksUnavailable, ErrorCode::ChannelUnavailable] {
+            let info = code.info();
+            assert_eq!(info.severity, Severity::Error, "{}", info.name);
+            assert!(info.message.ends_with("the bus does not start."), "{}", info.message);
+        }
     }
 
     #[test]

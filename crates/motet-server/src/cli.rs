@@ -29,16 +29,42 @@ Examples:
   motet token --config motet.toml --user 42 --ttl 1h
       Make a connection token for user 42.";
 
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  motet serve --dev
+      Start for development on 127.0.0.1:8000: everybody may do everything.
+  motet serve --config motet.toml --listen 0.0.0.0:8000 --log-level warn
+      Start with a configuration, open to the network, and log only what needs attention.
+  motet serve --config motet.toml --publication-log publications.jsonl
+      Keep a record of every accepted publication.";
+
+const TOKEN_EXAMPLES: &str = "\
+Examples:
+  motet token --config motet.toml --user 42 --ttl 1h
+      A connection token for user 42 that is good for an hour.
+  motet token --config motet.toml --user 42 --channel news:local
+      A subscription token for user 42 and the channel news:local.";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  motet check-config --config motet.toml
+      Say whether the server would start with this configuration, and if not, which key is wrong.
+  motet config > motet.toml && motet check-config --config motet.toml
+      Write one with every key, and check it.";
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Start the server.
+    #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeOptions),
     /// Print a configuration with every key, its default and what it is for.
     Config,
     /// Make a token for development.
+    #[command(after_help = TOKEN_EXAMPLES)]
     Token(TokenOptions),
     /// Check a configuration without starting.
+    #[command(after_help = CHECK_EXAMPLES)]
     CheckConfig {
         /// The configuration file (TOML).
         #[arg(long, value_name = "FILE")]
@@ -124,27 +150,25 @@ impl TokenOptions {
     /// # Errors
     /// When there is no secret to sign it with.
     pub fn token(&self) -> Result<String, ServerError> {
-        let secret = match (&self.secret, &self.config) {
-            (Some(secret), _) => secret.clone(),
+        let (source, secret) = match (&self.secret, &self.config) {
             (None, Some(file)) => self.configured_secret(&Config::read(file)?),
-            (None, None) => String::new(),
+            (secret, _) => ("--secret", secret.clone().unwrap_or_default()),
         };
         if secret.is_empty() {
-            let key = if self.channel.is_some() { "subscription_token" } else { "token" };
-            let text = format!("client.{key}.hmac_secret_key is empty");
-            return Err(ServerError::Token(text));
+            return Err(ServerError::Token(format!("{source} is empty")));
         }
         let request =
             TokenRequest { user: self.user.clone(), channel: self.channel.clone(), ttl: self.ttl };
         issue(&secret, &request).map_err(|cause| ServerError::Token(cause.to_string()))
     }
 
-    fn configured_secret(&self, config: &Config) -> String {
+    /// The key that has the secret, and the secret.
+    fn configured_secret(&self, config: &Config) -> (&'static str, String) {
         let own = &config.client.subscription_token;
         if self.channel.is_some() && own.enabled {
-            own.hmac_secret_key.clone()
+            ("client.subscription_token.hmac_secret_key", own.hmac_secret_key.clone())
         } else {
-            config.client.token.hmac_secret_key.clone()
+            ("client.token.hmac_secret_key", config.client.token.hmac_secret_key.clone())
         }
     }
 }

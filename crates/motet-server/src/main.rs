@@ -1,6 +1,6 @@
 //! The `motet` binary.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -44,7 +44,12 @@ fn print(text: &str) {
 fn run(options: &ServeOptions) -> Result<(), ServerError> {
     let config = options.config()?;
     let level = config.log.level.parse::<LevelFilter>().expect("the configuration was checked");
-    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        // A file or a pipe keeps the text alone.
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -44,7 +44,7 @@ pub enum ConfigError {
         file: String,
         /// The key's path.
         key: String,
-        /// What is expected there.
+        /// What is wrong with it, or what is expected there.
         expected: String,
     },
 }
@@ -60,7 +60,8 @@ impl ConfigError {
     }
 
     pub(super) fn invalid(file: &str, key: impl Into<String>, expected: impl Into<String>) -> Self {
-        Self::Invalid { file: file.to_owned(), key: key.into(), expected: expected.into() }
+        let expected = format!("expected {}", expected.into());
+        Self::Invalid { file: file.to_owned(), key: key.into(), expected }
     }
 
     pub(super) fn syntax(file: &str, cause: &toml::de::Error) -> Self {

@@ -1,7 +1,9 @@
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
-use crate::process::run;
+use crate::process::{BINARY, run};
 
 fn failure(arguments: &[&str]) -> String {
     let output = run(arguments);
@@ -23,6 +25,7 @@ fn an_address_of_another_machine_and_one_that_is_none_are_told_apart_from_a_take
     for address in ["192.0.2.1:8000", "here", "127.0.0.1", "127.0.0.1:99999"] {
         let text = failure(&["serve", "--listen", address]);
         assert!(text.contains("ADDRESS_REFUSED") && text.contains(address), "{text}");
+        assert!(text.contains("Give an IP address"), "the next step fits: {text}");
     }
 }
 
@@ -52,7 +55,7 @@ fn an_address_in_the_configuration_is_checked_as_on_the_command_line() {
 fn a_log_level_that_is_none_is_refused() {
     let text = failure(&["serve", "--listen", "127.0.0.1:0", "--log-level", "loud"]);
     assert!(text.contains("SERVER_CONFIG_INVALID") && text.contains("log.level"), "{text}");
-    assert!(text.contains("\"debug\""), "{text}");
+    assert!(text.contains("expected one of \"error\"") && text.contains("\"debug\""), "{text}");
 }
 
 #[test]
@@ -65,6 +68,7 @@ fn a_publication_log_that_cannot_be_one_is_refused_and_left_alone() {
         let path = file.to_str().expect("text");
         let text = failure(&["serve", "--listen", "127.0.0.1:0", "--publication-log", path]);
         assert!(text.contains("SERVER_CONFIG_INVALID") && text.contains(path), "{text}");
+        assert!(text.contains("Correct what the message names"), "no key is wrong here: {text}");
     }
     assert_eq!(fs::read_to_string(&note).expect("there"), "remember the milk");
 }
@@ -105,7 +109,24 @@ fn a_token_needs_a_secret() {
     let file = folder.path().join("motet.toml");
     fs::write(&file, "").expect("written");
     let text = failure(&["token", "--config", file.to_str().expect("text"), "--user", "42"]);
-    assert!(text.contains("hmac_secret_key"), "{text}");
+    assert!(text.contains("client.token.hmac_secret_key is empty"), "{text}");
+    let text = failure(&["token", "--secret", "", "--user", "42"]);
+    assert!(text.contains("--secret is empty") && !text.contains("hmac_secret_key"), "{text}");
+}
+
+#[test]
+fn a_log_that_is_no_terminal_has_no_colours() {
+    let mut child = Command::new(BINARY)
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut line = String::new();
+    let read = BufReader::new(child.stderr.take().expect("piped")).read_line(&mut line);
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    read.expect("a line");
+    assert!(line.contains("INFO") && !line.contains('\u{1b}'), "{line:?}");
 }
 
 #[test]
@@ -113,5 +134,10 @@ fn help_shows_examples() {
     let help = String::from_utf8(run(&["--help"]).stdout).expect("text");
     for part in ["Examples:", "motet serve --dev", "motet token"] {
         assert!(help.contains(part), "{help}");
+    }
+    for command in ["serve", "token", "check-config"] {
+        let help = String::from_utf8(run(&[command, "--help"]).stdout).expect("text");
+        let example = format!("Examples:\n  motet {command} ");
+        assert!(help.contains(&example), "{help}");
     }
 }
