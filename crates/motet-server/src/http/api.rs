@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use motet_protocol::ErrorCode;
@@ -32,19 +32,20 @@ pub(super) async fn admit(
     next: Next,
 ) -> Response {
     if !is_authorized(&server, request.headers(), request.uri().query()) {
-        return unauthorized();
+        let unread = !request.body().is_end_stream();
+        return if unread { closing(unauthorized()) } else { unauthorized() };
     }
     let (head, body) = request.into_parts();
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
-        return too_large();
+        return closing(too_large());
     }
     let limit = server.config.http_server.request_timeout.0;
     let body = match timeout(limit, to_bytes(body, BODY_BYTES_MAX)).await {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => return too_large(),
+        Ok(Err(_)) => return closing(too_large()),
         Err(_) => {
             let text = format!("the body did not arrive within {}", Span(limit));
-            return bad_request(StatusCode::REQUEST_TIMEOUT, &text);
+            return closing(bad_request(StatusCode::REQUEST_TIMEOUT, &text));
         }
     };
     next.run(Request::from_parts(head, Body::from(body))).await
@@ -100,6 +101,13 @@ fn is_authorized(server: &Server, headers: &HeaderMap, query: Option<&str>) -> b
     let by_query = || query?.split('&').find_map(|pair| pair.strip_prefix(KEY_PARAMETER));
     let Some(given) = by_header.or_else(by_query) else { return false };
     !keys.key.is_empty() && Sha256::digest(given) == Sha256::digest(&keys.key)
+}
+
+/// The connection ends with this answer because the rest of the body is not read; a caller that is
+/// not told so would lose its next request.
+fn closing(mut answer: Response) -> Response {
+    answer.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    answer
 }
 
 fn unauthorized() -> Response {

@@ -81,12 +81,15 @@ async fn health(State(server): State<Arc<Server>>) -> Response {
 async fn nothing_here(State(server): State<Arc<Server>>, uri: Uri) -> Response {
     let config = &server.config;
     let endpoint = &config.websocket.handler_prefix;
-    let text = if uri.path().starts_with("/api") && !is_api_on(config) {
-        "the API is off: set http_api.key\n".to_owned()
+    let api = if is_api_on(config) {
+        "calls of the API go to /api/<method>"
     } else {
-        format!(
-            "nothing is served here: the WebSocket endpoint is {endpoint}, calls of the API go to /api/<method>\n"
-        )
+        "the API is off: set http_api.key"
+    };
+    let text = if uri.path().starts_with("/api") && !is_api_on(config) {
+        format!("{api}\n")
+    } else {
+        format!("nothing is served here: the WebSocket endpoint is {endpoint}, {api}\n")
     };
     (StatusCode::NOT_FOUND, text).into_response()
 }

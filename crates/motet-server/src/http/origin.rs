@@ -49,10 +49,13 @@ fn is_loopback(origin: &str) -> bool {
     else {
         return false;
     };
-    let name = match host.strip_prefix('[') {
-        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let (name, rest) = match host.strip_prefix('[') {
+        Some(bracketed) => bracketed.split_once(']').unwrap_or_default(),
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
+    if !rest.is_empty() && !rest.starts_with(':') {
+        return false;
+    }
     name == "localhost"
         || name.ends_with(".localhost")
         || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -68,10 +71,19 @@ mod tests {
     #[test]
     fn a_loopback_server_admits_pages_of_this_machine_only() {
         let origins = Origins::new(&[], LOOPBACK);
-        for origin in ["http://localhost:5173", "https://127.0.0.1", "http://[::1]:80"] {
+        for origin in
+            ["http://localhost:5173", "https://127.0.0.1", "http://[::1]:80", "http://[::1]"]
+        {
             assert!(origins.admit(origin), "{origin}");
         }
-        for origin in ["https://example.com", "http://localhost.example.com", "null", "file://"] {
+        for origin in [
+            "https://example.com",
+            "http://localhost.example.com",
+            "http://[::1].example.com",
+            "http://[::1",
+            "null",
+            "file://",
+        ] {
             assert!(!origins.admit(origin), "{origin}");
         }
     }

@@ -51,6 +51,7 @@ async fn an_api_without_a_key_is_not_there() {
     assert!(status == 404 && text.contains("set http_api.key"), "{status} {text}");
     let (status, _, text) = answer(&server, "/connection", "", "{}").await;
     assert!(status == 404 && text.contains("/connection/websocket"), "{status} {text}");
+    assert!(text.contains("the API is off") && !text.contains("/api/"), "{text}");
 }
 
 #[tokio::test]

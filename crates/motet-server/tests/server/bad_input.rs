@@ -16,6 +16,9 @@ async fn a_frame_that_is_no_command_closes_with_3501() {
         client.send(text).await;
         assert_eq!(client.close_code().await, 3501, "{text:?}");
     }
+    let mut client = Client::connected(&server).await;
+    client.send(r#"{"id":2,"subscribe":{"channel":"a"},"publish":{"channel":"a","data":1}}"#).await;
+    assert_eq!(client.close_code().await, 3501, "two requests in one command");
     let mut client = Client::open(&server).await;
     client.socket.send(Message::binary(vec![0_u8; 4])).await.expect("sent");
     assert_eq!(client.close_code().await, 3501, "binary for a JSON connection");
@@ -139,6 +142,18 @@ async fn a_body_or_head_beyond_the_limit_is_refused() {
     let answer =
         answer_to_a_beginning(&server, &format!("GET / HTTP/1.1\r\nX-Long: {long}\r\n\r\n")).await;
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_answer_to_a_body_that_is_not_read_says_that_the_connection_ends() {
+    let server = Server::start(&format!("{OPEN}\n[http_server]\nrequest_timeout = \"300ms\"\n"));
+    for (key, length, status) in [("key", 16_777_217, 413), ("wrong", 9, 401), ("key", 9, 408)] {
+        let head = format!("POST /api/info HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n");
+        let beginning = format!("{head}Content-Length: {length}\r\n\r\n{{");
+        let answer = answer_to_a_beginning(&server, &beginning).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        assert!(answer.to_lowercase().contains("connection: close"), "{answer}");
+    }
 }
 
 #[tokio::test]
