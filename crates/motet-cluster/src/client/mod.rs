@@ -68,6 +68,8 @@ pub struct Client<P> {
     shards: [u32; SHARDS as usize],
     publications: Publications<P>,
     replica: Replica,
+    /// Tokens that the application was asked for, and when.
+    tokens_asked: LiteMap<Option<String>, Instant>,
 }
 
 impl<P: Clone> Client<P> {
@@ -86,6 +88,7 @@ impl<P: Clone> Client<P> {
             shards: [0; SHARDS as usize],
             publications: Publications::new(),
             replica: Replica::new(),
+            tokens_asked: LiteMap::new(),
         }
     }
 
@@ -115,6 +118,7 @@ impl<P: Clone> Client<P> {
             ClientInput::Data(packet) => self.on_data(packet),
             ClientInput::Page(event) => self.on_page(event),
             ClientInput::Token { topic, token } => {
+                self.tokens_asked.remove(&topic);
                 self.env.outbox.send(ToNode::Token { topic, token });
             }
             ClientInput::Retry => self.env.outbox.send(ToNode::Retry),

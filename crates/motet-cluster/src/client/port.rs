@@ -1,5 +1,7 @@
 //! What the page's node says.
 
+use core::time::Duration;
+
 use motet_protocol::{Error, ErrorCode, Fence, NodeId};
 
 use super::api::{ClientOutput, ErrorSource};
@@ -7,6 +9,9 @@ use super::{Client, delivery};
 use crate::frame::{JoinedFrame, ToNode, ToPage};
 use crate::node::ToPagePacket;
 use crate::table::{Route, TransportStatus};
+
+/// An application that has given no token in this time is asked again.
+const TOKEN_PATIENCE: Duration = Duration::from_secs(10);
 
 impl<P: Clone> Client<P> {
     pub(super) fn on_port(&mut self, packet: ToPagePacket<P>) {
@@ -60,7 +65,7 @@ impl<P: Clone> Client<P> {
             ToPage::TokenWanted { topic } => {
                 // A token may take its time; that the page runs is said at once.
                 self.env.outbox.send(ToNode::Visible { visible: self.env.config.visible });
-                self.env.outbox.push(ClientOutput::TokenWanted { topic });
+                self.ask_application(topic);
             }
             ToPage::RingWanted { topic, fence } => {
                 if let Some(topic) = self.topics.get(&topic) {
@@ -72,6 +77,16 @@ impl<P: Clone> Client<P> {
             ToPage::Detached => self.detached(),
             ToPage::BadFrames { count } => self.env.counters.node_bad_frames = count.into(),
             ToPage::Report { error } => self.on_report(error),
+        }
+    }
+
+    /// A node asks again to see that the page runs; the application is asked once at a time.
+    fn ask_application(&mut self, topic: Option<String>) {
+        let now = self.env.now;
+        let asked = self.tokens_asked.get(&topic).is_some_and(|at| now < *at + TOKEN_PATIENCE);
+        if !asked {
+            self.tokens_asked.insert(topic.clone(), now);
+            self.env.outbox.push(ClientOutput::TokenWanted { topic });
         }
     }
 

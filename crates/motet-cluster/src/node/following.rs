@@ -88,7 +88,7 @@ impl<P: Clone> Node<P> {
         self.want_added.clear();
         self.want_removed.clear();
         self.reported_status = Status { tokenless: false, ..self.status() };
-        let others = self.replica.routes().values().filter(|route| !self.owner.owns(&route.topic));
+        let others = self.replica.routes().values().filter(|route| !self.owner.keeps(&route.topic));
         let seen = others.map(|route| ReportedRoute {
             topic: route.topic.clone(),
             owner: route.owner,

@@ -34,8 +34,10 @@ struct Sending {
 
 struct TokenCall {
     page: ClientId,
-    /// When the page's silence is noticed, until it says anything.
-    silent_at: Option<Instant>,
+    /// When the page must have said something, or is asked again.
+    check_at: Instant,
+    /// It has said something since it was asked last.
+    heard: bool,
     until: Instant,
 }
 
@@ -65,14 +67,14 @@ impl Relay {
     pub(super) fn heard_from_page(&mut self, client: ClientId) {
         self.tokenless = false;
         for (_, call) in self.tokens.iter_mut().filter(|(_, call)| call.page == client) {
-            call.silent_at = None;
+            call.heard = true;
         }
     }
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let relayed = self.relayed.values().map(|call| call.until);
         let sending = self.sending.values().map(|call| call.until);
-        let tokens = self.tokens.values().map(|call| call.silent_at.unwrap_or(call.until));
+        let tokens = self.tokens.values().map(|call| call.check_at.min(call.until));
         relayed.chain(sending).chain(tokens).min()
     }
 }
@@ -211,11 +213,18 @@ impl<P: Clone> Node<P> {
         for topic in late {
             self.token_given(topic, None);
         }
-        let due = |call: &TokenCall| call.silent_at.is_some_and(|at| at <= now);
-        let silent = self.relay.tokens.iter().filter(|(_, call)| due(call));
-        let silent: Vec<_> = silent.map(|(topic, call)| (topic.clone(), call.page)).collect();
-        for (topic, page) in silent {
-            self.page_is_silent(topic, page);
+        let due = self.relay.tokens.iter().filter(|(_, call)| call.check_at <= now);
+        let due: Vec<_> = due.map(|(topic, call)| (topic.clone(), call.page, call.heard)).collect();
+        for (topic, page, heard) in due {
+            if let Some(call) = self.relay.tokens.get_mut(&topic) {
+                (call.heard, call.check_at) = (false, now + TOKEN_SILENCE);
+            }
+            if heard {
+                // A token may take its time, or the page has stopped since: it says which.
+                self.out.page(page, ToPage::TokenWanted { topic });
+            } else {
+                self.page_is_silent(topic, page);
+            }
         }
     }
 
@@ -229,9 +238,6 @@ impl<P: Clone> Node<P> {
             return self.token_wanted(topic);
         }
         self.relay.tokenless = true;
-        if let Some(call) = self.relay.tokens.get_mut(&topic) {
-            call.silent_at = None;
-        }
     }
 
     /// The transport needs a token: one page is asked, once at a time.
@@ -242,8 +248,8 @@ impl<P: Clone> Node<P> {
         match self.pages.best() {
             Some(client) => {
                 let now = self.clock.now();
-                let (silent_at, until) = (Some(now + TOKEN_SILENCE), now + TOKEN_WAIT);
-                let call = TokenCall { page: client, silent_at, until };
+                let (check_at, until) = (now + TOKEN_SILENCE, now + TOKEN_WAIT);
+                let call = TokenCall { page: client, check_at, heard: false, until };
                 self.relay.tokens.insert(topic.clone(), call);
                 self.out.page(client, ToPage::TokenWanted { topic });
             }

@@ -49,6 +49,8 @@ pub(crate) struct Owner<P> {
     fetches: LiteMap<CallId, Fetch>,
     batches: Batches<P>,
     confirmations: Vec<Confirmation>,
+    /// How often a subscription has stood.
+    subscriptions: u64,
     early_releases: VecDeque<(String, RouteFence, Option<Position>)>,
     /// Why the server refused the connection for good.
     refused: Option<Error>,
@@ -66,6 +68,7 @@ impl<P: Clone> Owner<P> {
             fetches: LiteMap::new(),
             batches: Batches::new(me, limits.batch_window),
             confirmations: Vec::new(),
+            subscriptions: 0,
             early_releases: VecDeque::new(),
             refused: None,
             paused: false,
@@ -78,6 +81,11 @@ impl<P: Clone> Owner<P> {
 
     pub(crate) fn owns(&self, topic: &str) -> bool {
         self.topics.contains_key(topic)
+    }
+
+    /// Whether it owns the topic and knows of no later decision that gives it away.
+    pub(crate) fn keeps(&self, topic: &str) -> bool {
+        self.topics.get(topic).is_some_and(|owned| !owned.is_leaving())
     }
 
     /// Whether a server connection is wanted: a topic that only awaits its release needs none yet.
@@ -323,7 +331,8 @@ impl<P: Clone> Owner<P> {
         if owned.is_waiting() || owned.is_leaving() {
             return;
         }
-        let fresh = owned.stand(position, recovered, publications);
+        self.subscriptions += 1;
+        let fresh = owned.stand(self.subscriptions, position, recovered, publications);
         if !self.paused {
             for message in &fresh {
                 self.batches.message(owned.shard, topic, owned.fence, owned.epoch(), message);

@@ -48,7 +48,8 @@ pub(super) struct Owned<P> {
     /// History requests in a row that brought no answer.
     pub(super) fetch_failures: u32,
     top: Option<Position>,
-    subscriptions: u64,
+    /// Number of the subscription that stood last.
+    subscription: u64,
     ring_messages: usize,
 }
 
@@ -64,7 +65,7 @@ impl<P: Clone> Owned<P> {
             fetch: None,
             fetch_failures: 0,
             top: None,
-            subscriptions: 0,
+            subscription: 0,
             ring_messages: limits.ring_messages,
         }
     }
@@ -134,15 +135,17 @@ impl<P: Clone> Owned<P> {
 
     /// The subscription stands at `position`. Returns the messages that continue what pages have:
     /// they are broadcast; whatever else was missed, pages ask for.
+    /// `number` is the owner's own count of subscriptions: no stream is counted twice under it.
     pub(super) fn stand(
         &mut self,
+        number: u64,
         position: Option<Position>,
         recovered: bool,
         publications: Vec<Publication<P>>,
     ) -> Vec<Publication<P>> {
         self.phase = Phase::Live;
         self.history = position.is_some();
-        self.subscriptions += 1;
+        self.subscription = number;
         let new_top = position.unwrap_or_else(|| self.counted_position());
         let continues = self.history
             && recovered
@@ -173,7 +176,7 @@ impl<P: Clone> Owned<P> {
             self.fence.fence.incarnation,
             self.fence.fence.epoch,
             self.fence.generation.get(),
-            self.subscriptions,
+            self.subscription,
         ] {
             text.push_str(&NodeId::from_bits(number).to_hex());
         }
