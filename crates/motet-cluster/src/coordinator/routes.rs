@@ -378,7 +378,7 @@ impl Coordinator {
             let route = &self.routes[&topic].route;
             if route.owner == node {
                 self.decide(&topic, None, from, now, out);
-            } else if from.is_none() && !planted("never-proceed") {
+            } else if from.is_none() {
                 self.holder_gone(&topic, node, now);
             }
         }
