@@ -54,6 +54,11 @@ describe("B15: a topic that the server refuses for good", () => {
       };
       const told = await Promise.all(tabs.map((tab) => refusedIn(tab, secret)));
       for (const one of told) assert.deepEqual(one, { code: "SUBSCRIBE_REJECTED", serverCode: code, state: "failed" });
+      // Each new subscriber has it tried once more.
+      for (const tab of tabs) {
+        await tab.waitFor("is told by the route", SOON_MS, (topic: string) =>
+          B.bus.snapshot().routes.some((route) => route.topic === topic && route.state === "failed"), secret);
+      }
       const owners = await Promise.all(tabs.map((tab) => routeOf(tab, secret)));
       for (const route of owners) assert.deepEqual([route?.state, route?.error], ["failed", "SUBSCRIBE_REJECTED"]);
       assert.equal(new Set(owners.map((route) => route?.owner)).size, 1);
