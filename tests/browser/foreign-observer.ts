@@ -2,6 +2,7 @@ import type { TestContext } from "node:test";
 import { Centrifuge } from "centrifuge";
 import { WebSocket } from "ws";
 import { nowMs, until, within } from "./driver/index.ts";
+import { OPEN_CONFIG } from "./server.ts";
 
 /** Somebody who came to a channel at the server, or left it. */
 export interface Passage {
@@ -21,16 +22,7 @@ export interface ForeignObserver {
 }
 
 /** Anybody may do everything, histories are kept, and the server tells who is subscribed. */
-export const OBSERVABLE_CONFIG = `
-[client]
-insecure = true
-allowed_origins = ["*"]
-
-[channel.without_namespace]
-history_size = 2000
-history_ttl = "300s"
-force_recovery = true
-presence = true
+export const OBSERVABLE_CONFIG = `${OPEN_CONFIG}presence = true
 join_leave = true
 `;
 

@@ -89,12 +89,6 @@ impl Coordinators {
         }
     }
 
-    /// The highest fence that a node knows of: what comes under a lower one it must not obey.
-    pub(crate) fn highest(&self, node: NodeId) -> Fence {
-        let known = [self.heard.get(&node), self.own.get(&node)];
-        known.into_iter().flatten().max().copied().unwrap_or_default()
-    }
-
     pub(crate) fn node_ended(&mut self, node: NodeId) {
         self.heard.remove(&node);
         self.own.remove(&node);

@@ -143,7 +143,7 @@ impl Checks {
     /// A node is about to handle what another node posted.
     pub(crate) fn hears(&mut self, node: NodeId, packet: &NodePacket<u64>) {
         self.coordinators.hears(node, packet);
-        self.owners.hears(node, packet, self.coordinators.highest(node));
+        self.owners.hears(node, packet);
     }
 
     pub(crate) fn subscribed(&mut self, key: StreamKey) {

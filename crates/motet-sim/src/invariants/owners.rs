@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use motet_cluster::frame::Frame;
 use motet_cluster::node::NodePacket;
 use motet_cluster::table::Route;
-use motet_protocol::{Fence, NodeId, RouteFence};
+use motet_protocol::{NodeId, RouteFence};
 
 use super::Verdict;
 use crate::setup::Topic;
@@ -136,14 +136,12 @@ impl Owners {
         }
     }
 
-    pub(crate) fn hears(&mut self, node: NodeId, packet: &NodePacket<u64>, highest: Fence) {
+    pub(crate) fn hears(&mut self, node: NodeId, packet: &NodePacket<u64>) {
         for frame in &packet.frames {
             match frame {
-                Frame::Assign { fence, routes, .. } => {
+                Frame::Assign { routes, .. } => {
                     self.woken.remove(&node);
-                    if *fence >= highest {
-                        self.learns(node, routes);
-                    }
+                    self.learns(node, routes);
                 }
                 Frame::Members { .. } | Frame::Claim { .. } => {
                     self.woken.remove(&node);
