@@ -80,8 +80,9 @@ export function reportAct(act: Act, evidence: Evidence): EventReport {
 export function checkAct(act: Act, report: EventReport, evidence: Evidence): Check[] {
   const { event, happening } = act;
   const checks: Check[] = [];
-  if (event.bound !== undefined) {
-    const { p50Ms, p99Ms } = event.bound;
+  const bound = happening.bound ?? event.bound;
+  if (bound !== undefined) {
+    const { p50Ms, p99Ms } = bound;
     const spareMs = Math.max(0, report.feed_gap_ms - BOUND_SPACING_MS);
     checks.push(atMost(`${event.name}: outage p50`, report.outage_ms_p50, round(p50Ms + spareMs), " ms"));
     checks.push(atMost(`${event.name}: outage p99`, report.outage_ms_p99, round(p99Ms + spareMs), " ms"));

@@ -108,6 +108,29 @@ describe("B25: the state is told", () => {
     assert.deepEqual((await states(tab)).slice(-3), ["failed", "starting", "running"]);
     assert.equal(await tab.evaluate(() => B.bus.status.error), undefined);
   });
+
+  test("B25: a bus that has failed starts again with another config, and refuses one that it cannot take", async (t) => {
+    const bus = await BusFixture.start(t);
+    const tab = await bus.open({ connect: { wasmUrl: { node: "/missing.wasm" } } });
+    await reaches(tab, "failed");
+    await tab.evaluate((topic: string) => B.subscribe(topic), TOPIC);
+    const refused = await tab.evaluate(async () => [
+      await B.settle(B.bus.start({ config: { lingerMs: 5 } as object })),
+      await B.settle(B.bus.start({ config: { transport: { url: "ws://localhost:1/other" } as object } })),
+      await B.settle(B.bus.start({ config: { host: "nowhere" as "page" } })),
+    ]);
+    assert.deepEqual(refused.map(outcome), ["CONFIG_INVALID", "CLUSTER_CONFIG_MISMATCH", "CONFIG_INVALID"]);
+    assert.deepEqual((await states(tab)).slice(-1), ["failed"]);
+
+    await tab.evaluate(() => B.bus.start({ config: { wasmUrl: {}, host: "page" } }));
+    await subscribed(tab, [TOPIC]);
+    assert.equal(await tab.evaluate(() => B.bus.status.host?.kind), "page");
+    const late = await tab.evaluate(() => B.settle(B.bus.start({ config: { host: "shared" } })));
+    assert.equal(outcome(late), "CONFIG_INVALID");
+    bus.publisher.pace(TOPIC, steady(20));
+    await moreMessages(tab, 20);
+    assert.deepEqual(faults((await bus.judge([tab])).verdicts), NO_FAULTS);
+  });
 });
 
 describe("B25: calls at the same time", () => {

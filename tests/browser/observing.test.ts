@@ -89,7 +89,7 @@ describe("B29: a route", () => {
 describe("B30: the snapshot", () => {
   const FIELDS: Readonly<Record<string, readonly string[]>> = {
     self: ["tabId", "nodeId", "host", "coordination", "epoch"],
-    nodes: ["nodeId", "tabId", "role", "status", "visibility", "load", "registeredAt"],
+    nodes: ["nodeId", "tabId", "role", "status", "visibility", "load", "registeredAt", "lastBeatAgoMs"],
     routes: ["topic", "topicKey", "owner", "generation", "handoffFrom", "state", "confirmedAt", "updatedAt", "subscribers", "position"],
   };
 
@@ -132,7 +132,7 @@ describe("B30: the snapshot", () => {
     assert.equal(own.routes.find(({ topic }) => topic === TOPIC)?.position, `${last?.epoch}:${last?.offset}`);
   });
 
-  test("B30: is a copy that reading a thousand times does not change, nor does it post or send anything", async (t) => {
+  test("B30: is a copy that reading a thousand times does not change; all it asks is one question of the page's own node", async (t) => {
     const { bus, relay, openMany } = await relayedBus(t);
     const tabs = await openMany(2, { topics: [TOPIC] });
     const owner = await bus.owner(TOPIC, tabs);
@@ -149,16 +149,38 @@ describe("B30: the snapshot", () => {
           return Reflect.apply(postMessage, this, given) as undefined;
         };
       }
-      const before = JSON.stringify(B.bus.snapshot());
+      // The beats grow older while they are read.
+      const read = (): string => JSON.stringify(B.bus.snapshot(), (key, value: unknown) => (key === "lastBeatAgoMs" ? 0 : value));
+      const before = read();
       for (let reads = 0; reads < 1_000; reads += 1) B.bus.snapshot();
       const spoiled = B.bus.snapshot() as unknown as { routes: unknown[]; self: { tabId: string }; counters: Record<string, number> };
       spoiled.routes.length = 0;
       spoiled.self.tabId = "spoiled";
       spoiled.counters["delivered"] = -1;
-      return { same: JSON.stringify(B.bus.snapshot()) === before, posts };
+      return { same: read() === before, posts };
     });
-    assert.deepEqual(found, { same: true, posts: [] });
+    assert.deepEqual(found, { same: true, posts: ["MessagePort"] });
     assert.equal(relay.commands.length, commands);
+  });
+
+  test("B30: tells how long ago the coordinator beat, for as long as it beats", async (t) => {
+    const { bus, openMany } = await relayedBus(t);
+    const tabs = await openMany(3, { topics: [TOPIC] });
+    const coordinator = await bus.coordinator(tabs);
+    const [other] = tabs.filter((tab) => tab !== coordinator) as [Tab];
+    const beat = (leastMs: number, mostMs: number): Promise<unknown> =>
+      other.waitFor(`sees a beat ${leastMs} to ${mostMs} ms ago`, SOON_MS, (least: number, most: number) => {
+        const { nodes } = B.bus.snapshot();
+        const agoMs = nodes.find(({ role }) => role === "coordinator")?.lastBeatAgoMs;
+        return agoMs !== undefined && agoMs >= least && agoMs <= most;
+      }, leastMs, mostMs);
+    // It beats every 2.5 s, and its silence is seen to grow until then.
+    await beat(1_500, 2_600);
+    await beat(0, 1_000);
+    await beat(1_500, 2_600);
+    await coordinator.stop();
+    await beat(3_000, 10_000);
+    await coordinator.cont();
   });
 
   test("B30: shows what waits, and counts what happened", async (t) => {

@@ -554,6 +554,17 @@ pub enum ToNode {
     Bye,
 }
 
+/// When a member gave a sign of life.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Heard {
+    /// The member.
+    #[n(0)]
+    pub node: NodeId,
+    /// Milliseconds ago, in the teller's waking time.
+    #[n(1)]
+    pub ago_ms: u32,
+}
+
 /// Frames from a node to a page.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum ToPage {
@@ -668,6 +679,9 @@ pub enum ToPage {
         /// The node.
         #[n(0)]
         node: NodeId,
+        /// Members it has heard of.
+        #[n(1)]
+        heard: Vec<Heard>,
     },
     /// All topics are handed over; the node may be ended.
     #[n(11)]

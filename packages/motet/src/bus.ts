@@ -1,6 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { MotetError } from "./error.js";
 import type { BusError } from "./listeners.js";
+import type { RestartConfig } from "./options.js";
 import type { Handler } from "./message.js";
 import type { PublishOptions, Session } from "./session.js";
 import type { Snapshot } from "./snapshot.js";
@@ -48,10 +49,20 @@ export class Bus<Topics extends TopicMap = Record<string, unknown>> implements A
     return { ...cell.now, subscribe: (listener) => this.#owned(cell.subscribe(listener)) };
   }
 
-  /** Begins, or begins again after a failure. Starting twice is starting once: such calls share a promise. */
-  start({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
+  /**
+   * Begins, or begins again after a failure. Starting twice is starting once: such calls share a promise.
+   *
+   * `config` replaces what the node is made from, while the bus has not begun or has failed; at other times, and for
+   * options that decide who belongs together, it is refused (`CONFIG_INVALID`, `CLUSTER_CONFIG_MISMATCH`).
+   */
+  start({ signal, config }: { readonly signal?: AbortSignal; readonly config?: RestartConfig } = {}): Promise<void> {
     if (this.#closing !== undefined) return Promise.reject(new MotetError("CLOSED"));
     const before = this.#session.status.now;
+    try {
+      if (config !== undefined) this.#session.configure(config);
+    } catch (refusal) {
+      return Promise.reject(refusal as MotetError);
+    }
     this.#session.start();
     // A call that can be given up has a promise of its own.
     if (signal !== undefined) return this.#session.ready(signal, before);
@@ -116,7 +127,7 @@ export class Bus<Topics extends TopicMap = Record<string, unknown>> implements A
     this.#session.retry();
   }
 
-  /** What there is to see. Reading changes nothing. */
+  /** What there is to see. Reading changes nothing; the node may be asked for its newest beats. */
   snapshot(): Snapshot {
     return this.#session.snapshot();
   }

@@ -7,7 +7,7 @@ export { ERRORS } from "./errors.js";
 export type { ErrorCode, ErrorInfo, Severity } from "./errors.js";
 export type { BusError, ErrorSource } from "./listeners.js";
 export type { Gap, GapReason, Handler, Message, MessageMeta, Position } from "./message.js";
-export type { CentrifugeTransport, ConnectOptions, HostPreference, TokenRequest } from "./options.js";
+export type { CentrifugeTransport, ConnectOptions, HostPreference, RestartConfig, TokenRequest } from "./options.js";
 export type { PublishOptions } from "./session.js";
 export type { NodeRow, PendingRow, RouteRow, SelfRow, Snapshot, SubscriptionRow } from "./snapshot.js";
 export type { BusState, BusStatus, HostInUse, HostKind, StatusView } from "./status.js";

@@ -63,6 +63,26 @@ export interface ConnectOptions {
   readonly wasmUrl?: { readonly page?: string | URL; readonly node?: string | URL };
 }
 
+/** Options that a bus can be started with anew: what its node is made from, and how it signs in. */
+export interface RestartConfig extends Pick<ConnectOptions, "host" | "workerUrl" | "sharedWorkerUrl" | "wasmUrl"> {
+  readonly transport?: Pick<CentrifugeTransport, "token" | "data" | "name" | "version" | "commandTimeoutMs">;
+}
+
+const RESTART_CONFIG = new Set(["host", "workerUrl", "sharedWorkerUrl", "wasmUrl", "transport"]);
+
+/** The options with `config` in place of theirs. */
+export function reconfigured(options: ConnectOptions, config: RestartConfig): ConnectOptions {
+  const fixed = Object.keys(config).find((name) => !RESTART_CONFIG.has(name));
+  if (fixed !== undefined) invalid(fixed, "cannot change after connect()");
+  const transport: CentrifugeTransport = { ...options.transport, ...config.transport };
+  const next: ConnectOptions = { ...options, ...config, transport };
+  checkOptions(next);
+  if (fingerprint(next) !== fingerprint(options)) {
+    throw new MotetError("CLUSTER_CONFIG_MISMATCH", { detail: options.cluster });
+  }
+  return next;
+}
+
 /** Throws `CONFIG_INVALID` or `TRANSPORT_UNSUPPORTED` for options that cannot be used. */
 export function checkOptions(options: ConnectOptions): void {
   if (typeof options.cluster !== "string" || options.cluster === "") invalid("cluster", "a name");

@@ -2,8 +2,7 @@ import { MotetError, text, type ErrorObject } from "./error.js";
 import { startHost } from "./host.js";
 import { ERROR_SOURCES, ErrorListeners, type ErrorSource } from "./listeners.js";
 import { coreHandler, GAP_REASONS, type Gap, type Handler, type Position } from "./message.js";
-import type { ConnectOptions } from "./options.js";
-import { fingerprint } from "./options.js";
+import { fingerprint, reconfigured, type ConnectOptions, type RestartConfig } from "./options.js";
 import { SnapshotCollector, type Snapshot } from "./snapshot.js";
 import { BUS_STATES, StatusCell, type BusStatus, type HostInUse } from "./status.js";
 import { SUBSCRIPTION_STATES, SubscriptionCell } from "./subscription.js";
@@ -37,7 +36,7 @@ const ENDED = new Set(["closing", "closed", "suspended", "failed"]);
 export class Session {
   readonly errors = new ErrorListeners();
   readonly status = new StatusCell((cause) => this.#report("dispatch", cause));
-  readonly #options: ConnectOptions;
+  #options: ConnectOptions;
   readonly #core: PageBus;
   readonly #topics = new Map<string, Set<SubscriptionCell>>();
   readonly #calls = new Map<number, Call>();
@@ -66,6 +65,15 @@ export class Session {
           this.errors.tell(ERROR_SOURCES[source] ?? "coordination", MotetError.from(error, cause)),
       },
     );
+  }
+
+  /** Takes other options for the node's next start. */
+  configure(config: RestartConfig): void {
+    const { state } = this.status.now;
+    if (state !== "idle" && state !== "failed") {
+      throw new MotetError("CONFIG_INVALID", { detail: `options cannot change while the bus is ${state}` });
+    }
+    this.#options = reconfigured(this.#options, config);
   }
 
   start(): void {

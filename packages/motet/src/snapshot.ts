@@ -27,6 +27,12 @@ export interface NodeRow {
   readonly registered: number;
   /** Milliseconds on the page's clock when this page was first told of it. */
   readonly registeredAt: number;
+  /**
+   * Milliseconds since this page's node heard of it, in waking time; undefined when it never has. Asked for when a
+   * snapshot is read, at most once a second, and shown from the next one on. Only the coordinator (every 2.5 s) and
+   * owners speak unasked: how any node is alive is seen by its lock.
+   */
+  readonly lastBeatAgoMs: number | undefined;
   readonly leaving: boolean;
 }
 
@@ -120,10 +126,11 @@ export class SnapshotCollector {
     connection: number,
     leaving: boolean,
     registeredAt: number,
+    lastBeatAgoMs: number | undefined,
   ): void {
     const visibility = visible ? "visible" : "hidden";
     const status = CONNECTIONS[connection] ?? "idle";
-    this.#nodes.push({ nodeId, tabId, status, visibility, registered, registeredAt, leaving });
+    this.#nodes.push({ nodeId, tabId, status, visibility, registered, registeredAt, lastBeatAgoMs, leaving });
   }
 
   route(

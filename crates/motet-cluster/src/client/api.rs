@@ -166,6 +166,9 @@ pub enum ClientInput<P> {
     },
     /// Try again what the server refused for good.
     Retry,
+    /// A snapshot is about to be read: the node is asked when it heard of the other members, at
+    /// most once a second, for the next one to show.
+    Inspect,
 }
 
 /// What a client asks of its driver. Drained after every input.

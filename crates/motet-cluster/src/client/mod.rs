@@ -70,6 +70,8 @@ pub struct Client<P> {
     replica: Replica,
     /// Tokens that the application was asked for, and when.
     tokens_asked: LiteMap<Option<String>, Instant>,
+    /// When the node was asked last whom it has heard of.
+    inspected: Option<Instant>,
 }
 
 impl<P: Clone> Client<P> {
@@ -89,6 +91,7 @@ impl<P: Clone> Client<P> {
             publications: Publications::new(),
             replica: Replica::new(),
             tokens_asked: LiteMap::new(),
+            inspected: None,
         }
     }
 
@@ -122,6 +125,7 @@ impl<P: Clone> Client<P> {
                 self.env.outbox.send(ToNode::Token { topic, token });
             }
             ClientInput::Retry => self.env.outbox.send(ToNode::Retry),
+            ClientInput::Inspect => self.inspect(),
         }
         if self.env.due().is_some_and(|due| self.env.now >= due) {
             self.run_timers();

@@ -13,6 +13,9 @@ use crate::table::{Route, TransportStatus};
 /// An application that has given no token in this time is asked again.
 const TOKEN_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Between two questions that snapshots ask.
+const INSPECTION_INTERVAL: Duration = Duration::from_secs(1);
+
 impl<P: Clone> Client<P> {
     pub(super) fn on_port(&mut self, packet: ToPagePacket<P>) {
         for frame in packet.frames {
@@ -72,7 +75,7 @@ impl<P: Clone> Client<P> {
                     topic.send_ring(&mut self.env, fence);
                 }
             }
-            ToPage::Pong { .. } => {}
+            ToPage::Pong { heard, .. } => self.replica.heard_of(self.env.now, &heard),
             ToPage::Closed => self.node_closed(),
             ToPage::Detached => self.detached(),
             ToPage::BadFrames { count } => self.env.counters.node_bad_frames = count.into(),
@@ -166,6 +169,14 @@ impl<P: Clone> Client<P> {
             return;
         }
         self.env.report(source, error);
+    }
+
+    pub(super) fn inspect(&mut self) {
+        let now = self.env.now;
+        if self.inspected.is_none_or(|at| now >= at + INSPECTION_INTERVAL) {
+            self.inspected = Some(now);
+            self.ping();
+        }
     }
 
     /// Asks the node whether it lives.

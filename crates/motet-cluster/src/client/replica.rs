@@ -4,6 +4,7 @@
 use litemap::LiteMap;
 use motet_protocol::{Fence, Instant, NodeId};
 
+use crate::frame::Heard;
 use crate::table::{Member, Route, RouteState};
 
 /// Routes kept of topics that the page does not subscribe and its node does not own.
@@ -18,6 +19,8 @@ pub struct KnownMember {
     pub member: Member,
     /// When the page's node told of it first, in the page's waking time.
     pub since: Instant,
+    /// When the page's node heard of it last, as it told last.
+    pub heard: Option<Instant>,
 }
 
 /// One row of the copy.
@@ -100,12 +103,23 @@ impl Replica {
             let is_it = |known: &&KnownMember| known.member.node == member.node;
             let known = self.members.iter().chain(&before).find(is_it);
             let since = known.map_or(now, |known| known.since);
+            let heard = known.and_then(|known| known.heard);
             self.members.retain(|known| known.member.node != member.node);
             if self.members.len() < MEMBERS_MAX {
                 let place = |member: &Member| (member.order, member.node);
                 let later = |known: &KnownMember| place(&known.member) > place(&member);
                 let at = self.members.iter().position(later).unwrap_or(self.members.len());
-                self.members.insert(at, KnownMember { member, since });
+                self.members.insert(at, KnownMember { member, since, heard });
+            }
+        }
+    }
+
+    /// Takes what the page's node knows of the members' signs of life.
+    pub(super) fn heard_of(&mut self, now: Instant, heard: &[Heard]) {
+        for Heard { node, ago_ms } in heard {
+            let at = now.as_micros().saturating_sub(u64::from(*ago_ms) * 1_000);
+            if let Some(known) = self.members.iter_mut().find(|known| known.member.node == *node) {
+                known.heard = known.heard.max(Some(Instant::from_micros(at)));
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What a client shows of itself. Reading changes nothing.
 
+use core::time::Duration;
+
 use motet_protocol::{Fence, NodeId, Position};
 
 use super::Client;
@@ -145,6 +147,12 @@ impl<P: Clone> Client<P> {
     #[must_use]
     pub fn members(&self) -> &[KnownMember] {
         self.replica.members()
+    }
+
+    /// How long ago the page's node heard of a member, as far as it has told.
+    #[must_use]
+    pub fn silence_of(&self, known: &KnownMember) -> Option<Duration> {
+        known.heard.map(|at| self.env.now - at)
     }
 
     /// The routes known, by topic.

@@ -9,8 +9,8 @@ use motet_protocol::{
 
 use super::{Compact, Reader};
 use crate::frame::{
-    Frame, GapReason, JoinFrame, JoinedFrame, MessageHead, PublishFrame, ReportedRoute, ToNode,
-    ToPage,
+    Frame, GapReason, Heard, JoinFrame, JoinedFrame, MessageHead, PublishFrame, ReportedRoute,
+    ToNode, ToPage,
 };
 use crate::table::{Member, Route, RouteState, TransportStatus};
 
@@ -142,6 +142,7 @@ structs! {
     JoinedFrame { topic, client, call, fence, position, missing, replayed, messages, more, history }
     Member { node, tab, order, visible, transport, leaving, idempotent }
     Route { topic, owner, fence, handoff_from, state, subscribers }
+    Heard { node, ago_ms }
 }
 
 numbers! {
@@ -202,7 +203,7 @@ enums! {
         7 Published { call, error, idempotent }
         8 TokenWanted { topic }
         9 RingWanted { topic, fence }
-        10 Pong { node }
+        10 Pong { node, heard }
         11 Closed {}
         12 Report { error }
         13 Detached {}

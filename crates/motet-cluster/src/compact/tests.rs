@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::{Compact, Reader};
 use crate::frame::{
-    Frame, GapReason, JoinFrame, JoinedFrame, MessageHead, PublishFrame, ReportedRoute, ToNode,
-    ToPage,
+    Frame, GapReason, Heard, JoinFrame, JoinedFrame, MessageHead, PublishFrame, ReportedRoute,
+    ToNode, ToPage,
 };
 use crate::table::{Member, Route, RouteState, TransportStatus};
 
@@ -225,7 +225,7 @@ fn to_page() -> Vec<ToPage> {
         ToPage::Published { call: CallId::from_bits(1), error: None, idempotent: true },
         ToPage::TokenWanted { topic: Some("a".into()) },
         ToPage::RingWanted { topic: "a".into(), fence: route_fence() },
-        ToPage::Pong { node },
+        ToPage::Pong { node, heard: vec![Heard { node, ago_ms: 2_500 }] },
         ToPage::Closed,
         ToPage::Report { error: error() },
         ToPage::BadFrames { count: 70_000 },

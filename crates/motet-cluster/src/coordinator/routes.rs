@@ -59,6 +59,9 @@ impl RouteEntry {
     }
 }
 
+/// Topics of each owner.
+type Loads = LiteMap<NodeId, u32>;
+
 impl Coordinator {
     /// Topics that one node wants, or wants no more.
     pub(crate) fn want<P: Clone>(
@@ -72,8 +75,9 @@ impl Coordinator {
         for topic in removed {
             self.unsubscribe(&topic, node, now);
         }
+        let mut loads = self.loads();
         for topic in added {
-            self.subscribe(&topic, node, now, out);
+            self.subscribe(&topic, node, &mut loads, now, out);
         }
     }
 
@@ -100,7 +104,14 @@ impl Coordinator {
         self.want(node, added, removed, now, out);
     }
 
-    fn subscribe<P: Clone>(&mut self, topic: &str, node: NodeId, now: Instant, out: &mut Out<P>) {
+    fn subscribe<P: Clone>(
+        &mut self,
+        topic: &str,
+        node: NodeId,
+        loads: &mut Loads,
+        now: Instant,
+        out: &mut Out<P>,
+    ) {
         if !self.routes.contains_key(topic) {
             let entry = RouteEntry::new(self.undecided(topic));
             self.routes.insert(topic.to_owned(), entry);
@@ -115,7 +126,7 @@ impl Coordinator {
         let failed = matches!(entry.route.state, RouteState::Failed(_));
         if self.rebuild_until.is_none() && (undecided || failed) {
             let keep = if failed { Some(entry.route.owner) } else { before };
-            self.decide(topic, keep, None, now, out);
+            self.decide(topic, keep, None, loads, now, out);
         }
     }
 
@@ -185,11 +196,12 @@ impl Coordinator {
         now: Instant,
         out: &mut Out<P>,
     ) {
+        let mut loads = self.loads();
         for report in reported {
             let Some(entry) = self.routes.get(&report.topic) else { continue };
             if entry.route.fence < report.fence {
                 let owner = entry.route.owner;
-                self.decide(&report.topic, Some(owner), None, now, out);
+                self.decide(&report.topic, Some(owner), None, &mut loads, now, out);
             }
         }
     }
@@ -246,21 +258,27 @@ impl Coordinator {
     /// After the reports: what is owned stands, what is wanted gets an owner, the rest is dropped.
     pub(super) fn settle_routes<P: Clone>(&mut self, now: Instant, out: &mut Out<P>) {
         self.register_new();
+        let unwanted = self.routes.iter().filter(|(_, entry)| entry.subscribers.is_empty());
+        let unwanted: Vec<_> = unwanted.map(|(topic, _)| topic.clone()).collect();
+        unwanted.iter().for_each(|topic| self.drop_route(topic));
+        let mut loads = self.loads();
         let topics: Vec<_> = self.routes.keys().cloned().collect();
         for topic in topics {
             let entry = &self.routes[&topic];
             let owner = entry.route.owner;
             let foreign = entry.route.fence.fence.incarnation != self.fence.incarnation;
-            if entry.subscribers.is_empty() {
-                self.drop_route(&topic);
-            } else if self.may_own(owner) && foreign {
+            if self.may_own(owner) && foreign {
                 // Two lives of the cluster have met. Some page may know of a decision of the higher
                 // one that no report names, and would drop data under the lower.
-                self.decide(&topic, Some(owner), None, now, out);
+                self.decide(&topic, Some(owner), None, &mut loads, now, out);
             } else if self.may_own(owner) {
                 self.resume_handoff(&topic, now);
             } else {
-                self.decide(&topic, None, self.hands_over(owner), now, out);
+                // An earlier owner that still has it serves on: the decision that took it away has
+                // come to nothing.
+                let mut latest_first = entry.holders.iter().rev().map(|(_, node)| *node);
+                let keep = latest_first.find(|node| self.may_own(*node));
+                self.decide(&topic, keep, self.hands_over(owner), &mut loads, now, out);
             }
         }
     }
@@ -289,8 +307,9 @@ impl Coordinator {
         let orphaned = self.routes.iter().filter(|(_, entry)| !self.may_own(entry.route.owner));
         let topics: Vec<_> =
             orphaned.map(|(topic, entry)| (topic.clone(), entry.route.owner)).collect();
+        let mut loads = self.loads();
         for (topic, owner) in topics {
-            self.decide(&topic, None, self.hands_over(owner), now, out);
+            self.decide(&topic, None, self.hands_over(owner), &mut loads, now, out);
         }
     }
 
@@ -303,18 +322,29 @@ impl Coordinator {
         self.members.get(&node).is_some_and(super::MemberEntry::retires).then_some(node)
     }
 
+    /// How many topics each owner has.
+    fn loads(&self) -> Loads {
+        let mut loads = Loads::new();
+        for entry in self.routes.values() {
+            *loads.entry(entry.route.owner).or_default() += 1;
+        }
+        loads
+    }
+
     /// Gives a topic an owner under the next generation: `keep` if it may, else the best candidate.
-    /// `releases` is the present owner when it lives and lets go of the topic first.
+    /// `releases` is the present owner when it lives and lets go of the topic first. `loads` is
+    /// counted once for all topics that are decided together.
     fn decide<P: Clone>(
         &mut self,
         topic: &str,
         keep: Option<NodeId>,
         releases: Option<NodeId>,
+        loads: &mut Loads,
         now: Instant,
         out: &mut Out<P>,
     ) {
         let kept = keep.filter(|node| self.may_own(*node));
-        let ranked = rank(self.candidates(), self.active_max);
+        let ranked = rank(self.candidates(loads), self.active_max);
         let Some(owner) = kept.or_else(|| choose(&ranked)) else {
             // Nobody may own it: it is decided when somebody may again.
             if let Some(entry) = self.routes.get_mut(topic) {
@@ -329,6 +359,11 @@ impl Coordinator {
             entry.hold(entry.route.fence, releases);
         }
         let old = entry.route.owner;
+        if let Some(load) = loads.get_mut(&old) {
+            // A topic that is new was not counted.
+            *load = load.saturating_sub(1);
+        }
+        *loads.entry(owner).or_default() += 1;
         let stays = |node: NodeId| node != owner && (node != old || releases == Some(old));
         entry.holders.retain(|(_, node)| stays(*node) && alive(node));
         let handoff_from = entry.last_holder();
@@ -350,11 +385,7 @@ impl Coordinator {
         out.event(NodeEvent::Chose { topic: topic.to_owned(), owner, generation, candidates });
     }
 
-    fn candidates(&self) -> Vec<Candidate> {
-        let mut loads: LiteMap<NodeId, u32> = LiteMap::new();
-        for entry in self.routes.values() {
-            *loads.entry(entry.route.owner).or_default() += 1;
-        }
+    fn candidates(&self, loads: &Loads) -> Vec<Candidate> {
         let fit = self.members.iter().filter(|(node, _)| self.may_own(**node));
         let candidate = |(node, entry): (&NodeId, &super::MemberEntry)| {
             Some(Candidate {
@@ -373,11 +404,12 @@ impl Coordinator {
         out: &mut Out<P>,
     ) {
         let from = self.hands_over(node);
+        let mut loads = self.loads();
         let topics: Vec<_> = self.routes.keys().cloned().collect();
         for topic in topics {
             let route = &self.routes[&topic].route;
             if route.owner == node {
-                self.decide(&topic, None, from, now, out);
+                self.decide(&topic, None, from, &mut loads, now, out);
             } else if from.is_none() {
                 self.holder_gone(&topic, node, now);
             }
@@ -451,7 +483,8 @@ impl Coordinator {
             } else {
                 let silent = entry.route.owner;
                 if silent == self.me {
-                    self.decide(&topic, None, None, now, out);
+                    let mut loads = self.loads();
+                    self.decide(&topic, None, None, &mut loads, now, out);
                 } else {
                     self.replace_frozen(silent, now, out);
                 }

@@ -182,8 +182,6 @@ impl<P: Clone> Node<P> {
         members.keys().filter(|node| **node != me).for_each(|node| self.watch_death(*node));
         self.locks.release(|p| matches!(p, Purpose::Term(old) if old != fence), &mut self.out);
         let deposed = self.deposed.take().filter(|node| *node != self.me);
-        self.known = fence;
-        self.orphaned = None;
         self.out.event(NodeEvent::Elected(fence));
         let active_max = self.config.max_active_nodes;
         let members = members.into_iter().map(|(node, ())| node);

@@ -14,6 +14,9 @@ use crate::table::{Member, Route};
 impl<P: Clone> Node<P> {
     pub(super) fn packet(&mut self, packet: &NodePacket<P>, now: Instant) {
         let from = packet.from;
+        if from != self.me && self.replica.members().contains_key(&from) {
+            self.signs_of_life.insert(from, now);
+        }
         if self.coordinator == Some(from) {
             self.heard_from_coordinator(now);
         }
@@ -42,6 +45,8 @@ impl<P: Clone> Node<P> {
             Frame::Assign { fence, routes, dropped, full } => {
                 if self.obeys(from, *fence, now) {
                     self.assign(routes, dropped, *full);
+                } else if self.predecessor == Some((from, *fence)) {
+                    self.given_away_before(routes);
                 }
             }
             Frame::Beat { fence } => {
@@ -217,13 +222,39 @@ impl<P: Clone> Node<P> {
         self.relay_lost(gone);
         self.owner.members_gone(gone, &mut self.out);
         self.replica.apply_members(members, gone, full);
+        let members_now = self.replica.members();
+        self.signs_of_life.retain(|node, _| members_now.contains_key(node));
         if let Some(own) = self.replica.members().get(&self.me) {
             self.order = own.order;
         }
         self.pages_members(members, gone, full);
     }
 
+    /// Decisions of the last coordinator that arrive after its successor's first word. They give
+    /// nothing any more, but a topic that one of them takes away was taken away: others may act on
+    /// it already. The successor learns of it, for this node may be the only one that knows.
+    fn given_away_before(&mut self, routes: &[Route]) {
+        let takes = |route: &&Route| route.owner != self.me && self.owner.outranked_by(route);
+        let taken: Vec<_> = routes.iter().filter(takes).cloned().collect();
+        if taken.is_empty() {
+            return;
+        }
+        self.routes_changed(&taken, &[], false);
+        if let Some(coordinator) = self.coordinator {
+            self.report(coordinator, self.known);
+        }
+    }
+
     fn assign(&mut self, routes: &[Route], dropped: &[String], full: bool) {
+        self.routes_changed(routes, dropped, full);
+        if full && self.governs().is_none() {
+            self.revalidated();
+        } else if full && self.revalidate_at.is_none() {
+            self.owner.resume(&mut self.out);
+        }
+    }
+
+    fn routes_changed(&mut self, routes: &[Route], dropped: &[String], full: bool) {
         for topic in dropped {
             self.owner.give_up(topic, &mut self.out);
         }
@@ -237,10 +268,5 @@ impl<P: Clone> Node<P> {
         let concerns = |route: &Route| owner.owns(&route.topic) || pages.wants(&route.topic);
         self.replica.apply_routes(routes, dropped, full, concerns);
         self.pages_routes(routes, dropped, full);
-        if full && self.governs().is_none() {
-            self.revalidated();
-        } else if full && self.revalidate_at.is_none() {
-            self.owner.resume(&mut self.out);
-        }
     }
 }

@@ -77,6 +77,9 @@ pub struct Node<P> {
     /// Who acts, or acted, under that fence: its decisions count until a higher fence is known,
     /// also those that arrive after the end of its term.
     author: Option<NodeId>,
+    /// The author and the fence before these: what it gave away stays given away, also when the
+    /// word of it comes late.
+    predecessor: Option<(NodeId, Fence)>,
     coordinator: Option<NodeId>,
     /// Last sign of life of the coordinator, and when it was asked for one since.
     heard: Instant,
@@ -96,6 +99,8 @@ pub struct Node<P> {
     revalidate_at: Option<Instant>,
     order: u64,
     replica: Replica,
+    /// When each other member was heard last.
+    signs_of_life: LiteMap<NodeId, Instant>,
     pages: Pages,
     owner: Owner<P>,
     relay: Relay,
@@ -135,6 +140,7 @@ impl<P: Clone> Node<P> {
             alive: false,
             known: Fence::default(),
             author: None,
+            predecessor: None,
             coordinator: None,
             heard: now,
             pinged: None,
@@ -146,6 +152,7 @@ impl<P: Clone> Node<P> {
             revalidate_at: None,
             order: 0,
             replica: Replica::new(config.known_topics),
+            signs_of_life: LiteMap::new(),
             pages: Pages::default(),
             relay: Relay::default(),
             visible: identity.visible,

@@ -9,7 +9,7 @@ use motet_protocol::{CallId, ClientId, Error, ErrorCode, Instant, NodeId, RouteF
 use super::api::{NodePacket, ToNodePacket};
 use super::locks::Purpose;
 use super::{Node, Role};
-use crate::frame::{Frame, JoinFrame, JoinedFrame, MessageHead, ToNode, ToPage};
+use crate::frame::{Frame, Heard, JoinFrame, JoinedFrame, MessageHead, ToNode, ToPage};
 use crate::name::{TOPICS_PER_PAGE_MAX, check_topic};
 use crate::packet::Packet;
 use crate::table::{Member, Route, RouteState};
@@ -120,8 +120,16 @@ impl<P: Clone> Node<P> {
                     });
                 }
             }
-            ToNode::Ping => self.out.page(client, ToPage::Pong { node: self.me }),
+            ToNode::Ping => self.answer_ping(client, now),
         }
+    }
+
+    fn answer_ping(&mut self, client: ClientId, now: Instant) {
+        let ago_ms = |at: Instant| u32::try_from((now - at).as_millis()).unwrap_or(u32::MAX);
+        let others = self.signs_of_life.iter();
+        let others = others.map(|(node, at)| Heard { node: *node, ago_ms: ago_ms(*at) });
+        let heard = others.chain([Heard { node: self.me, ago_ms: 0 }]).collect();
+        self.out.page(client, ToPage::Pong { node: self.me, heard });
     }
 
     fn attach(&mut self, client: ClientId, tab: TabId, visible: bool, build: &str) {

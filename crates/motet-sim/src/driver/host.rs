@@ -1,7 +1,7 @@
 //! The host of a node: a worker, a shared worker, or the page itself.
 
 use motet_cluster::frame::ToNode;
-use motet_cluster::lock::{LockEvent, LockOp, LockRequest};
+use motet_cluster::lock::{LockEvent, LockMode, LockOp, LockRequest};
 use motet_cluster::name::LockName;
 use motet_cluster::node::{
     Identity, Node, NodeConfig, NodeInput, NodeOutput, NodePacket, ToNodePacket,
@@ -31,6 +31,8 @@ pub(crate) struct Host {
     pub(crate) ports: Vec<PortId>,
     /// The request for the node's own lock, until it is granted.
     life: Option<LockRequest>,
+    /// Its newest requests for the coordinator's lock and for a term: what it governs by.
+    office: [Option<LockRequest>; 2],
     /// Pages that are told of the node once its own lock is held: their wait for it must come
     /// second.
     awaited: Vec<(PortId, u32)>,
@@ -83,6 +85,7 @@ impl World {
             senders: [self.channels.sender(), self.channels.sender()],
             ports: Vec::new(),
             life: None,
+            office: [None; 2],
             awaited: Vec::new(),
             transport: Transport::new(self.setup.tokens, self.rng.fork()),
         };
@@ -142,6 +145,12 @@ impl World {
             && let Some(host) = self.contexts[id].host.as_ref()
         {
             self.checks.owners.knows_locks(host.id);
+        }
+        if let LockEvent::Lost { request } = event
+            && let Some(host) = self.contexts[id].host.as_ref()
+            && host.office.contains(&Some(request))
+        {
+            self.checks.coordinators.deposed(host.id);
         }
         self.host_input(id, NodeInput::Lock(event));
     }
@@ -234,10 +243,16 @@ impl World {
             }
             NodeOutput::Lock(op) => {
                 self.note(|| format!("node {} {op:?}", host.id));
-                if let LockOp::Request { request, name: LockName::Node(node), .. } = op
-                    && node == host.id
-                {
-                    host.life = Some(request);
+                if let LockOp::Request { request, name, mode } = op {
+                    match name {
+                        LockName::Node(node) if node == host.id => host.life = Some(request),
+                        LockName::Coordinator => host.office[0] = Some(request),
+                        // Others wait for its end in shared mode.
+                        LockName::Term(_) if mode != LockMode::Shared => {
+                            host.office[1] = Some(request);
+                        }
+                        _ => {}
+                    }
                 }
                 self.ask_lock(host.agent, op);
             }

@@ -17,6 +17,8 @@ pub(crate) struct Coordinators {
     heard: HashMap<NodeId, Fence>,
     /// The last fence under which a node acted itself.
     own: HashMap<NodeId, Fence>,
+    /// The fence under which a node acted when it was told that its lock is another's.
+    deposed: HashMap<NodeId, Fence>,
     /// The highest fence that a node has told a page to follow.
     told: HashMap<NodeId, Fence>,
     /// Who acted last, under which fence, and when.
@@ -57,6 +59,9 @@ impl Coordinators {
                 return fails(format!("{node} acts under {fence:?} after {own:?}: {frame:?}"));
             }
             *own = fence;
+            if self.deposed.get(&node) == Some(&fence) {
+                return fails(format!("{node} acts under {fence:?} without its lock: {frame:?}"));
+            }
             if self.last.is_none_or(|(_, last, _)| last != fence) {
                 self.changed_at = at;
             }
@@ -89,7 +94,15 @@ impl Coordinators {
         }
     }
 
+    /// A node is about to be told that it has lost the lock it governs by.
+    pub(crate) fn deposed(&mut self, node: NodeId) {
+        if let Some(own) = self.own.get(&node) {
+            self.deposed.insert(node, *own);
+        }
+    }
+
     pub(crate) fn node_ended(&mut self, node: NodeId) {
+        self.deposed.remove(&node);
         self.heard.remove(&node);
         self.own.remove(&node);
         self.told.remove(&node);

@@ -100,7 +100,8 @@ mod tests {
         ];
         assert_eq!(Post::of(&packet, true).packet(), Some(packet));
         let mut packet = Packet::new(NodeId::from_bits(1));
-        packet.frames = vec![ToPage::Closed, ToPage::Pong { node: NodeId::from_bits(1) }];
+        packet.frames =
+            vec![ToPage::Closed, ToPage::Pong { node: NodeId::from_bits(1), heard: Vec::new() }];
         assert_eq!(Post::of(&packet, true).packet(), Some(packet));
     }
 }

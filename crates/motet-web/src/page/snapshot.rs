@@ -1,6 +1,6 @@
 //! What the page shows of itself and its cluster, told row by row. Reading changes nothing.
 
-use motet_cluster::client::{Client, KnownMember, TopicPhase};
+use motet_cluster::client::{Client, ClientInput, KnownMember, TopicPhase};
 use motet_cluster::name::topic_key;
 use motet_cluster::table::{RouteState, TransportStatus};
 use motet_protocol::{Instant, NodeId};
@@ -34,6 +34,7 @@ extern "C" {
         transport: u8,
         leaving: bool,
         registered_at_ms: f64,
+        last_beat_ago_ms: Option<f64>,
     );
 
     #[wasm_bindgen(method, structural, js_name = route)]
@@ -79,6 +80,7 @@ extern "C" {
 
 impl Driver {
     pub(super) fn snapshot(&self, sink: &SnapshotSink) {
+        self.hear(ClientInput::Inspect);
         if let Some(core) = self.core.borrow().as_ref() {
             tell_identity(core, sink);
             tell_tables(core, sink);
@@ -101,7 +103,8 @@ fn tell_identity(core: &Client<JsValue>, sink: &SnapshotSink) {
 }
 
 fn tell_tables(core: &Client<JsValue>, sink: &SnapshotSink) {
-    for KnownMember { member, since } in core.members() {
+    for known in core.members() {
+        let KnownMember { member, since, .. } = known;
         let transport = match member.transport {
             TransportStatus::Idle => 0,
             TransportStatus::Connecting => 1,
@@ -117,6 +120,7 @@ fn tell_tables(core: &Client<JsValue>, sink: &SnapshotSink) {
             transport,
             member.leaving,
             millis(*since),
+            core.silence_of(known).map(|silence| silence.as_millis() as f64),
         );
     }
     for known in core.routes() {

@@ -99,7 +99,7 @@ fn b8_a_hidden_page_announces_leaving_ends_its_node_and_keeps_nothing_open() {
     rig.out.clear();
     rig.page(PageEvent::Freeze);
     rig.data(OWNER, 1, "a", 11..=11);
-    rig.port(ToPage::Pong { node: NODE });
+    rig.port(ToPage::Pong { node: NODE, heard: Vec::new() });
     rig.input(gone(1));
     rig.publish(2, "t");
     assert_eq!(rig.settled(), [(2, Some(ErrorCode::Suspended))]);
@@ -350,7 +350,7 @@ fn b35_a_node_that_answers_is_kept_however_long_a_publication_waits() {
         rig.pass(1);
         if rig.frames().contains(&ToNode::Ping) {
             pings += 1;
-            rig.port(ToPage::Pong { node: NODE });
+            rig.port(ToPage::Pong { node: NODE, heard: Vec::new() });
         }
     }
     assert_eq!(rig.statuses(), []);

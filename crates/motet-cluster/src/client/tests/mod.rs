@@ -15,7 +15,7 @@ use motet_protocol::{
 };
 
 use super::*;
-use crate::frame::{Frame, GapReason, JoinFrame, JoinedFrame, MessageHead, ToNode, ToPage};
+use crate::frame::{Frame, GapReason, Heard, JoinFrame, JoinedFrame, MessageHead, ToNode, ToPage};
 use crate::packet::Packet;
 use crate::table::{Member, Route, RouteState, TransportStatus};
 
@@ -170,7 +170,7 @@ impl Rig {
     pub(super) fn pass_alive(&mut self, ms: u64) {
         for _ in 0..ms / 100 {
             self.pass(100);
-            self.port(ToPage::Pong { node: NODE });
+            self.port(ToPage::Pong { node: NODE, heard: Vec::new() });
         }
         self.pass(ms % 100);
     }
