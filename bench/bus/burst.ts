@@ -1,4 +1,5 @@
 /** As many messages as the tabs can take. */
+import { subscribed } from "@motet/browser-tests/bus-page";
 import { percentile, type PageEntry, type PageLog } from "@motet/browser-tests/checker";
 import type { Tab } from "@motet/browser-tests/driver";
 import { publishBurst } from "./burst-publisher.ts";
@@ -6,7 +7,7 @@ import { figure, REFERENCE, type Figure } from "./figure.ts";
 import { median } from "./median.ts";
 import type { PlacedGap } from "./page-api.ts";
 import type { Plan } from "./plan.ts";
-import { faults, Stage, subscribed, type Faults } from "./stage.ts";
+import { faults, Stage, type Faults } from "./stage.ts";
 
 const PAYLOAD_BYTES = 200;
 const TABS = 3;

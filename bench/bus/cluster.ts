@@ -1,9 +1,10 @@
 /** What a cluster of tabs costs, and how soon a tab is part of it. */
+import { caughtUp, moreMessages, steady } from "@motet/browser-tests/bus-page";
 import { establishedConnections, type Tab } from "@motet/browser-tests/driver";
 import { figure, REFERENCE, type Figure } from "./figure.ts";
 import { median } from "./median.ts";
 import type { Plan } from "./plan.ts";
-import { caughtUp, faults, logOf, moreMessages, PUBLISHERS, Stage, steady } from "./stage.ts";
+import { faults, logOf, PUBLISHERS, Stage } from "./stage.ts";
 
 const TOPIC = "prices";
 const CONNECTION_TABS = 6;

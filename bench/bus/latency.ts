@@ -1,10 +1,11 @@
 /** How long a message takes, beside the barest chain that the browser allows, measured in the same run. */
+import { moreMessages, steady } from "@motet/browser-tests/bus-page";
 import { spawn, type ChildProcess } from "node:child_process";
 import { percentile } from "@motet/browser-tests/checker";
 import { beforeProcessEnds, until, within, type Tab } from "@motet/browser-tests/driver";
 import { figure, type Figure } from "./figure.ts";
 import type { Plan } from "./plan.ts";
-import { moreMessages, nameOf, Stage, steady } from "./stage.ts";
+import { nameOf, Stage } from "./stage.ts";
 
 const TOPIC = "quotes";
 const WAIT_MS = 10;

@@ -1,10 +1,11 @@
 /** How long survivors stand still when an owner goes, and what they miss. */
+import { caughtUp, moreMessages, steady } from "@motet/browser-tests/bus-page";
 import { outage, percentile } from "@motet/browser-tests/checker";
 import { nowMs, type Tab } from "@motet/browser-tests/driver";
 import type { HostPreference } from "motet";
 import { figure, REFERENCE, type Figure, type Judgement } from "./figure.ts";
 import type { Plan } from "./plan.ts";
-import { caughtUp, faults, logOf, moreMessages, Stage, steady, type Faults } from "./stage.ts";
+import { faults, logOf, Stage, type Faults } from "./stage.ts";
 
 const SPACING_MS = 20;
 const BALLAST = "ballast";

@@ -1,16 +1,13 @@
 /** What `pages/bench.js` offers to `Tab.evaluate`. */
-import type { GapEntry, PageEntry } from "@motet/browser-tests/checker";
-import type { Bus } from "motet";
+import type { BusPage } from "@motet/browser-tests/bus-page";
+import type { GapEntry } from "@motet/browser-tests/checker";
 
 /** A gap event of a lean subscription: so many messages had been delivered before it. */
 export interface PlacedGap extends GapEntry {
   readonly after?: number;
 }
 
-export interface BenchPage {
-  readonly ready?: true;
-  readonly bus: Bus;
-  readonly log: readonly PageEntry[];
+export interface BenchPage extends BusPage {
   /** From the call of `connect` until the page's node was a member. */
   readonly connectMs: number;
   /** `performance.timeOrigin + performance.now()`. */

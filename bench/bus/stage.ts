@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { judge, totals, type Accepted, type PageEntry, type PageLog } from "@motet/browser-tests/checker";
+import { coordinatorAmong, entriesOf, ownerAmong, subscribed } from "@motet/browser-tests/bus-page";
+import { judge, totals, type Accepted, type PageLog } from "@motet/browser-tests/checker";
 import { launchChromium, until, type Browser, type OpenOptions, type Tab } from "@motet/browser-tests/driver";
 import { connectPublisher, type ForeignPublisher } from "@motet/browser-tests/foreign-publisher";
 import { startServer, type MotetServer } from "@motet/browser-tests/server";
@@ -32,7 +33,6 @@ export interface Faults {
 
 export const PUBLISHERS = 1;
 const READY_WITHIN_MS = 15_000;
-const CAUGHT_UP_WITHIN_MS = 15_000;
 const LOGGED_WITHIN_MS = 5_000;
 
 /**
@@ -119,25 +119,11 @@ export class Stage implements AsyncDisposable {
 
   /** The tab among these whose node owns a topic. */
   owner(topic: string, tabs: readonly Tab[]): Promise<Tab> {
-    return until(`one of the tabs owns ${topic}`, READY_WITHIN_MS, () =>
-      firstOf(tabs, (tab) =>
-        tab.evaluate((name: string) => {
-          const { self, routes } = P.bus.snapshot();
-          return routes.some((route) => route.topic === name && route.owner === self.nodeId);
-        }, topic),
-      ),
-    );
+    return ownerAmong(topic, tabs);
   }
 
   coordinator(tabs: readonly Tab[]): Promise<Tab> {
-    return until("one of the tabs is coordinator", READY_WITHIN_MS, () =>
-      firstOf(tabs, (tab) =>
-        tab.evaluate(() => {
-          const { self, nodes } = P.bus.snapshot();
-          return nodes.some((node) => node.nodeId === self.nodeId && node.role === "coordinator");
-        }),
-      ),
-    );
+    return coordinatorAmong(tabs);
   }
 
   /**
@@ -165,43 +151,11 @@ export function nameOf(tab: Tab): Promise<string> {
   return tab.evaluate(() => new URLSearchParams(location.search).get("name") ?? "");
 }
 
-export async function subscribed(tab: Tab, topics: readonly string[]): Promise<void> {
-  await tab.waitFor(`is subscribed to ${topics.join()}`, READY_WITHIN_MS, (names: readonly string[]) =>
-    names.every((name) => P.log.some((entry) => entry.kind === "ready" && entry.channel === name)), topics);
-}
-
-/** Waits until a page has received so many more messages than it had. */
-export async function moreMessages(tab: Tab, count: number, withinMs = 15_000): Promise<void> {
-  const had = await tab.evaluate(() => P.log.filter((entry) => entry.kind === "message").length);
-  await tab.waitFor(`receives ${count} more messages`, withinMs, (least: number) =>
-    P.log.filter((entry) => entry.kind === "message").length >= least, had + count);
-}
-
-/** Waits until the page has the last message of a topic; if it never comes, the checker will say so. */
-export async function caughtUp(tab: Tab, topic: string, accepted: readonly Accepted[]): Promise<void> {
-  const last = accepted.at(-1);
-  if (last === undefined) return;
-  const arrived = tab.waitFor(`has the last message of ${topic}`, CAUGHT_UP_WITHIN_MS, (name: string, seq: number) =>
-    P.log.some((entry) => entry.kind === "message" && entry.channel === name && entry.seq === seq), topic, last.seq);
-  await arrived.catch(() => undefined);
-}
-
 export async function logOf(tab: Tab, topic: string, complete: boolean): Promise<PageLog> {
-  const entries = await tab.evaluate((name: string): PageEntry[] => P.log.filter((entry) => entry.channel === name), topic);
-  return { page: tab.name, entries, complete };
+  return { page: tab.name, entries: await entriesOf(tab, topic), complete };
 }
 
 export function faults(accepted: readonly Accepted[], logs: readonly PageLog[]): Faults {
   const { lost, coveredByGaps, repeated, outOfOrder, foreign, gaps } = totals(judge(accepted, logs));
   return { lost: lost + foreign, repeated: repeated + outOfOrder, coveredByGaps, gaps };
-}
-
-/** A payload every `waitMs`, for ever. */
-export function* steady(waitMs: number): Generator<{ waitMs: number; payload: object }> {
-  for (;;) yield { waitMs, payload: {} };
-}
-
-async function firstOf<T>(values: readonly T[], accepts: (value: T) => Promise<boolean>): Promise<T | undefined> {
-  for (const value of values) if (await accepts(value)) return value;
-  return undefined;
 }

@@ -1,18 +1,16 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import type { Bus, BusStatus, ConnectOptions, SubscribeOptions } from "motet";
-import { judge, totals, type Accepted, type PageEntry, type PageLog, type TopicVerdict } from "./checker.ts";
-import { launchChromium, until, type Browser, type OpenOptions, type Tab } from "./driver/index.ts";
+import type { BusStatus, ConnectOptions, SubscribeOptions } from "motet";
+import { caughtUp, coordinatorAmong, entriesOf, ownerAmong, subscribed, type BusPage } from "./bus-page.ts";
+import { judge, totals, type Accepted, type PageLog, type TopicVerdict } from "./checker.ts";
+import { launchChromium, type Browser, type OpenOptions, type Tab } from "./driver/index.ts";
 import { connectPublisher, type ForeignPublisher } from "./foreign-publisher.ts";
 import { startServer, type MotetServer, type ServerOptions } from "./server.ts";
 import { serveStatic, type StaticServer, type StaticServerOptions } from "./static-server.ts";
 
 /** What `pages/bus.js` offers to `Tab.evaluate`. */
-export interface BusPage {
-  readonly ready?: true;
-  readonly bus: Bus;
-  readonly log: readonly PageEntry[];
+export interface TestPage extends BusPage {
   readonly statuses: readonly (BusStatus & { readonly atMs: number })[];
   readonly errors: readonly { readonly source: string; readonly code: string | null; readonly message: string }[];
   subscribe(topic: string, options?: SubscribeOptions, key?: string): void;
@@ -28,7 +26,7 @@ export type Settled<T> =
   | { readonly ok: false; readonly error: { readonly code: string | null; readonly name: string; readonly message: string } };
 
 declare global {
-  var B: BusPage;
+  var B: TestPage;
 }
 
 export interface FixtureOptions {
@@ -41,10 +39,6 @@ export interface BusTabOptions extends OpenOptions {
   readonly topics?: readonly string[];
   readonly connect?: Partial<ConnectOptions>;
 }
-
-const READY_WITHIN_MS = 10_000;
-const CAUGHT_UP_WITHIN_MS = 10_000;
-const RECEIVED_WITHIN_MS = 20_000;
 
 const here = new URL(".", import.meta.url).pathname;
 const packageDirectory = join(here, "../../packages/motet/dist");
@@ -114,25 +108,11 @@ export class BusFixture {
 
   /** The tab among these whose node owns a topic. */
   owner(topic: string, tabs: readonly Tab[]): Promise<Tab> {
-    return until(`one of the tabs owns ${topic}`, READY_WITHIN_MS, () =>
-      findAsync(tabs, (tab) =>
-        tab.evaluate((name: string) => {
-          const { self, routes } = B.bus.snapshot();
-          return routes.some((route) => route.topic === name && route.owner === self.nodeId);
-        }, topic),
-      ),
-    );
+    return ownerAmong(topic, tabs);
   }
 
   coordinator(tabs: readonly Tab[]): Promise<Tab> {
-    return until("one of the tabs is coordinator", READY_WITHIN_MS, () =>
-      findAsync(tabs, (tab) =>
-        tab.evaluate(() => {
-          const { self, nodes } = B.bus.snapshot();
-          return nodes.some((node) => node.nodeId === self.nodeId && node.role === "coordinator");
-        }),
-      ),
-    );
+    return coordinatorAmong(tabs);
   }
 
   /** Keeps the log of a page that a test is about to end. */
@@ -150,26 +130,12 @@ export class BusFixture {
     const accepted = await this.server.publicationsUpTo(this.publisher.acknowledged);
     const logs = [...this.#earlierLogs];
     for (const tab of tabs) {
-      await caughtUp(tab, accepted);
+      const topics = new Set((await entriesOf(tab)).map((entry) => entry.channel));
+      for (const topic of topics) await caughtUp(tab, topic, accepted);
       logs.push({ page: tab.name, entries: await entriesOf(tab), complete: true });
     }
     return { verdicts: judge(accepted, logs), accepted, logs };
   }
-}
-
-/** Waits until the page has told that it is subscribed to these topics. */
-export async function subscribed(tab: Tab, topics: readonly string[]): Promise<void> {
-  await tab.waitFor(`is subscribed to ${topics.join() || "nothing"}`, READY_WITHIN_MS, (names: readonly string[]) => {
-    if (globalThis.B?.ready !== true) return false;
-    return names.every((name) => B.log.some((entry) => entry.kind === "ready" && entry.channel === name));
-  }, topics);
-}
-
-/** Waits until the page has received so many more messages than it had. */
-export async function moreMessages(tab: Tab, count: number): Promise<void> {
-  const had = await tab.evaluate(() => B.log.filter((entry) => entry.kind === "message").length);
-  await tab.waitFor(`receives ${count} more messages`, RECEIVED_WITHIN_MS, (least: number) =>
-    B.log.filter((entry) => entry.kind === "message").length >= least, had + count);
 }
 
 /** What may be wrong with a run; a faultless one equals {@link NO_FAULTS}. */
@@ -179,28 +145,3 @@ export function faults(verdicts: readonly TopicVerdict[]): { lost: number; repea
 }
 
 export const NO_FAULTS = { lost: 0, repeated: 0, outOfOrder: 0, foreign: 0, gaps: 0 } as const;
-
-/** A payload every `waitMs`, for ever. */
-export function* steady(waitMs: number): Generator<{ waitMs: number; payload: object }> {
-  for (;;) yield { waitMs, payload: {} };
-}
-
-function entriesOf(tab: Tab): Promise<PageEntry[]> {
-  return tab.evaluate(() => [...B.log]);
-}
-
-async function caughtUp(tab: Tab, accepted: readonly Accepted[]): Promise<void> {
-  const channels = [...new Set((await entriesOf(tab)).map((entry) => entry.channel))];
-  for (const channel of channels) {
-    const last = accepted.findLast((publication) => publication.channel === channel);
-    if (last === undefined) continue;
-    const arrived = tab.waitFor(`has the last message of ${channel}`, CAUGHT_UP_WITHIN_MS, (name: string, seq: number) =>
-      B.log.some((entry) => entry.kind === "message" && entry.channel === name && entry.seq === seq), channel, last.seq);
-    await arrived.catch(() => undefined);
-  }
-}
-
-async function findAsync<T>(values: readonly T[], accepts: (value: T) => Promise<boolean>): Promise<T | undefined> {
-  for (const value of values) if (await accepts(value)) return value;
-  return undefined;
-}

@@ -1,7 +1,8 @@
 /** How many connections a cluster of tabs holds, as the kernel counts them. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { BusFixture, faults, NO_FAULTS, steady } from "./bus-fixture.ts";
+import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
+import { steady } from "./bus-page.ts";
 import { establishedConnections, until } from "./driver/index.ts";
 
 const PUBLISHERS = 1;

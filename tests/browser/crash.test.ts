@@ -1,7 +1,8 @@
 /** Tabs that end without a word: what they owned moves, and nobody misses or repeats a message. */
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { BusFixture, faults, moreMessages, NO_FAULTS, steady } from "./bus-fixture.ts";
+import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
+import { moreMessages, steady } from "./bus-page.ts";
 import { outage, percentile, type Outage } from "./checker.ts";
 import { nowMs, until, type Tab } from "./driver/index.ts";
 

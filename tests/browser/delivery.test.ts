@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import type { ConnectOptions } from "motet";
-import { BusFixture, faults, moreMessages, NO_FAULTS, steady } from "./bus-fixture.ts";
+import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
+import { moreMessages, steady } from "./bus-page.ts";
 import { until, type Tab } from "./driver/index.ts";
 import { Outsider } from "./forged.ts";
 import { gaps, messagesUpTo, range, seqs } from "./message-log.ts";

@@ -1,7 +1,8 @@
 /** A page of the same origin that is hostile, broken, or of another build, on the cluster's real channels. */
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { BusFixture, faults, moreMessages, NO_FAULTS, steady, subscribed } from "./bus-fixture.ts";
+import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
+import { moreMessages, steady, subscribed } from "./bus-page.ts";
 import { establishedConnections, until, type Tab } from "./driver/index.ts";
 import { arrayOf, authority, bits, cbor, frame, FRAME, Outsider, packet, textOf, type Authority, type Item } from "./forged.ts";
 

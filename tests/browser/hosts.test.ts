@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ConnectOptions, HostPreference } from "motet";
-import { BusFixture, faults, moreMessages, NO_FAULTS, steady } from "./bus-fixture.ts";
+import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
+import { moreMessages, steady } from "./bus-page.ts";
 import type { Tab } from "./driver/index.ts";
 
 const TOPIC = "prices";

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { BusFixture, faults, moreMessages, NO_FAULTS, steady, subscribed } from "./bus-fixture.ts";
+import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
+import { moreMessages, steady, subscribed } from "./bus-page.ts";
 import { until, type Tab } from "./driver/index.ts";
 import { outcome, relayedBus } from "./relay-fixture.ts";
 

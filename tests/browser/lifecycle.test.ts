@@ -1,7 +1,8 @@
 /** Tabs that leave, freeze, come back, reload and multiply. */
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { BusFixture, faults, moreMessages, NO_FAULTS, steady, subscribed } from "./bus-fixture.ts";
+import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
+import { moreMessages, steady, subscribed } from "./bus-page.ts";
 import { until, type Tab } from "./driver/index.ts";
 
 const TOPIC = "prices";

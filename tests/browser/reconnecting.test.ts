@@ -1,7 +1,8 @@
 /** B15: what follows when the connection to the server is lost. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { faults, moreMessages, NO_FAULTS, steady } from "./bus-fixture.ts";
+import { faults, NO_FAULTS } from "./bus-fixture.ts";
+import { moreMessages, steady } from "./bus-page.ts";
 import { until, type Tab } from "./driver/index.ts";
 import { relayedBus, type RelayedBus } from "./relay-fixture.ts";
 import type { Command, Connection } from "./relay.ts";

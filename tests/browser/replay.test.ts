@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import type { SubscribeOptions } from "motet";
-import { BusFixture, moreMessages, steady, subscribed, type FixtureOptions } from "./bus-fixture.ts";
+import { BusFixture, type FixtureOptions } from "./bus-fixture.ts";
+import { moreMessages, steady, subscribed } from "./bus-page.ts";
 import type { Tab } from "./driver/index.ts";
 import { gaps, messagesUpTo, publishMany, range, reached, replayed, seqs } from "./message-log.ts";
 import { OPEN_CONFIG } from "./server.ts";

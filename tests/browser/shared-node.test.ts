@@ -1,7 +1,8 @@
 /** B26: a node that several pages share, when its pages or itself die. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { BusFixture, faults, moreMessages, NO_FAULTS, steady } from "./bus-fixture.ts";
+import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
+import { moreMessages, steady } from "./bus-page.ts";
 import { percentile } from "./checker.ts";
 import { until, type Tab } from "./driver/index.ts";
 import { accepted, outcome, publishFrom, relayedBus } from "./relay-fixture.ts";

@@ -1,7 +1,8 @@
 /** Who listens in a page, who is subscribed at the server for it, and what of that outlives what. */
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { BusFixture, faults, moreMessages, NO_FAULTS, steady, type BusTabOptions } from "./bus-fixture.ts";
+import { BusFixture, faults, NO_FAULTS, type BusTabOptions } from "./bus-fixture.ts";
+import { moreMessages, steady } from "./bus-page.ts";
 import { establishedConnections, nowMs, until, type Tab } from "./driver/index.ts";
 import { observe, OBSERVABLE_CONFIG, type ForeignObserver } from "./foreign-observer.ts";
 

@@ -1,7 +1,7 @@
 /** What a tab does when the only other node, or the one that did everything, does not answer any more. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { moreMessages, steady, subscribed } from "./bus-fixture.ts";
+import { moreMessages, steady, subscribed } from "./bus-page.ts";
 import type { Tab } from "./driver/index.ts";
 import { accepted, acceptedOf, attempts, outcome, publishFrom, relayedBus } from "./relay-fixture.ts";
 

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import type { ConnectOptions } from "motet";
-import { BusFixture, faults, NO_FAULTS, steady } from "./bus-fixture.ts";
+import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
+import { steady } from "./bus-page.ts";
 import { establishedConnections, type Tab } from "./driver/index.ts";
 
 const TOPIC = "prices";

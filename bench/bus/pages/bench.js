@@ -139,7 +139,7 @@ const P = {
     while (performance.now() < until);
   },
 };
-window.P = P;
+window.P = window.busPage = P;
 answerClock(`page:${name}`);
 
 const options = JSON.parse(parameters.get("connect"));

@@ -65,7 +65,7 @@ const B = {
     while (performance.now() < until);
   },
 };
-window.B = B;
+window.B = window.busPage = B;
 
 B.bus = await connect(JSON.parse(parameters.get("connect") ?? "{}"));
 B.bus.status.subscribe((status) => statuses.push({ ...status, atMs: now() }));

@@ -200,11 +200,12 @@ impl<P: Clone> Publications<P> {
                     entry.exposed = true;
                     entry.wait(env, &error);
                 }
-                Verdict::Unknown => {
+                // A refusal speaks of its own attempt: an earlier one may have been accepted.
+                Verdict::Final if !entry.exposed => self.remove(env, &topic, Err(error), &is_it),
+                Verdict::Final | Verdict::Unknown => {
                     let unknown = Error { code: ErrorCode::OutcomeUnknown, ..error };
                     self.remove(env, &topic, Err(unknown), &is_it);
                 }
-                Verdict::Final => self.remove(env, &topic, Err(error), &is_it),
             },
         }
         self.pump(env, &topic);

@@ -97,6 +97,18 @@ fn b12_an_unknown_outcome_is_resent_only_where_the_server_drops_repeats() {
 }
 
 #[test]
+fn b12_a_refusal_after_an_attempt_that_may_have_arrived_leaves_the_outcome_unknown() {
+    let mut rig = Rig::running();
+    rig.publish(1, "t");
+    let first = sent(&mut rig);
+    rig.published(first[0].call, Some(ErrorCode::OutcomeUnknown), true);
+    rig.pass(200);
+    let again = sent(&mut rig);
+    rig.published(again[0].call, Some(ErrorCode::PublishRejected), true);
+    assert_eq!(rig.settled(), [(1, Some(ErrorCode::OutcomeUnknown))]);
+}
+
+#[test]
 fn b12_a_refuser_that_names_a_time_is_not_disturbed_before_it() {
     let mut rig = Rig::running();
     rig.publish(1, "t");
