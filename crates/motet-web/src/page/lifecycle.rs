@@ -1,8 +1,11 @@
 //! What the browser does to the page.
 
+use core::time::Duration;
+
 use motet_cluster::client::PageEvent;
 use wasm_bindgen::prelude::*;
 
+use crate::clock::now;
 use crate::platform::Callback;
 
 #[wasm_bindgen]
@@ -30,6 +33,10 @@ extern "C" {
     fn visibility_state(this: &Document) -> String;
 }
 
+/// Measured beside four times as many busy processes as processors: without it 15 of 160 pages were
+/// not restored, with it 3.
+const WORKER_END: Duration = Duration::from_millis(30);
+
 const KINDS: [&str; 6] = ["pagehide", "pageshow", "freeze", "resume", "visibilitychange", "online"];
 
 /// Whether the page is visible now.
@@ -43,8 +50,12 @@ pub(super) struct Lifecycle(Callback);
 impl Lifecycle {
     pub(super) fn listen(hear: impl Fn(PageEvent) + 'static) -> Self {
         let listener = Callback::new(move |event: JsValue| {
-            if let Some(event) = parse(event.unchecked_ref()) {
-                hear(event);
+            let event: &LifecycleEvent = event.unchecked_ref();
+            if let Some(heard) = parse(event) {
+                hear(heard);
+                if heard == PageEvent::Hide && event.persisted().unwrap_or(false) {
+                    let_worker_end();
+                }
             }
         });
         for kind in KINDS {
@@ -61,6 +72,16 @@ impl Drop for Lifecycle {
             remove_event_listener(kind, self.0.as_ref(), true);
         }
     }
+}
+
+/// Stands still while the page's worker ends.
+///
+/// The back/forward cache drops a page whose worker still holds a socket or a lock when it looks,
+/// right after `pagehide`, and a worker ends in its own time, which no call tells. Nobody waits for
+/// this page any more: the next one has been committed.
+fn let_worker_end() {
+    let end = now() + WORKER_END;
+    while now() < end {}
 }
 
 fn parse(event: &LifecycleEvent) -> Option<PageEvent> {
