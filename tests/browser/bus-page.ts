@@ -44,8 +44,9 @@ export async function caughtUp(tab: Tab, topic: string, accepted: readonly Accep
 
 /** What the page wrote down, of one topic or of all. */
 export function entriesOf(tab: Tab, topic?: string): Promise<PageEntry[]> {
-  return tab.evaluate((name?: string) =>
-    busPage.log.filter((entry) => name === undefined || entry.channel === name), topic);
+  // An argument that is undefined does not reach the page as such.
+  return tab.evaluate((name: string | null) =>
+    busPage.log.filter((entry) => name === null || entry.channel === name), topic ?? null);
 }
 
 /** The tab among these whose node owns a topic. */

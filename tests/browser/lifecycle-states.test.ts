@@ -126,6 +126,12 @@ describe("B25: the state is told", () => {
     await tab.evaluate(() => B.bus.start({ config: { wasmUrl: {}, host: "page" } }));
     await subscribed(tab, [TOPIC]);
     assert.equal(await tab.evaluate(() => B.bus.status.host?.kind), "page");
+    const again = await tab.evaluate(async () => {
+      const { connect } = (await import("/motet/index.js" as string)) as typeof import("motet");
+      const options = JSON.parse(new URLSearchParams(location.search).get("connect") ?? "");
+      return B.settle(connect(options).then(() => undefined));
+    });
+    assert.equal(outcome(again), "CLUSTER_CONFIG_MISMATCH", "whoever asks for the host of before does not get this one");
     const late = await tab.evaluate(() => B.settle(B.bus.start({ config: { host: "shared" } })));
     assert.equal(outcome(late), "CONFIG_INVALID");
     bus.publisher.pace(TOPIC, steady(20));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use motet_cluster::Packet;
 use motet_cluster::frame::{Frame, GapReason, PublishFrame, ToNode, ToPage};
 use motet_cluster::node::NodeInput;
-use motet_cluster::table::RouteState;
-use motet_protocol::{CallId, ErrorCode, Position, StreamEpoch};
+use motet_cluster::table::{Route, RouteState};
+use motet_protocol::{CallId, ErrorCode, Fence, Generation, Position, RouteFence, StreamEpoch};
 use world::{World, client, node};
 
 fn at(offset: u64) -> Position {
@@ -286,4 +286,78 @@ fn a_node_that_was_silent_while_nothing_was_asked_of_it_keeps_the_topic_it_gets(
     let decided = world.route(3, "b").fence;
     world.advance(Duration::from_secs(10));
     assert_eq!((world.owner("b"), world.route(3, "b").fence), (vec![2], decided));
+}
+
+fn next_fence(fence: Fence) -> Fence {
+    Fence { epoch: fence.epoch + 1, ..fence }
+}
+
+/// A decision about "b" that takes it from node 2.
+fn moved(to: u64, fence: RouteFence) -> Frame {
+    let route = Route {
+        topic: "b".into(),
+        owner: node(to),
+        fence,
+        handoff_from: Some(node(2)),
+        state: RouteState::Assigned,
+        subscribers: 1,
+    };
+    Frame::Assign { fence: fence.fence, routes: vec![route], dropped: Vec::new(), full: false }
+}
+
+/// Four nodes of which 1 governs and 2 owns "b", and the decision by which it does.
+fn second_owns_b() -> (World, RouteFence) {
+    let mut world = World::new(4);
+    world.subscribe(2, "a");
+    world.subscribe(3, "b");
+    assert_eq!((world.coordinator(), world.owner("b")), (vec![1], vec![2]));
+    let fence = world.route(3, "b").fence;
+    (world, fence)
+}
+
+#[test]
+fn a_decision_that_comes_after_the_next_coordinators_first_word_still_takes_a_topic_away() {
+    let (mut world, decided) = second_owns_b();
+    let later = RouteFence { generation: decided.generation.next(), ..decided };
+    let claim = Frame::Claim { fence: next_fence(decided.fence), rebuild: true };
+    world.input(2, NodeInput::Announce(Packet::single(node(4), claim)));
+    world.input(2, NodeInput::Announce(Packet::single(node(1), moved(3, later))));
+    world.run();
+    assert_eq!(world.owner("b"), [] as [u64; 0]);
+    assert_eq!(world.released, [(node(3), later)]);
+    let told = world.reports.iter().any(|(to, seen)| *to == node(4) && seen.contains(&later));
+    assert!(told, "the next coordinator learns of it: {:?}", world.reports);
+}
+
+#[test]
+fn a_late_decision_changes_nothing_in_a_handoff_that_the_next_coordinator_ordered() {
+    let (mut world, decided) = second_owns_b();
+    let late = RouteFence { generation: decided.generation.next(), ..decided };
+    let fence = next_fence(decided.fence);
+    let newer = RouteFence { fence, generation: Generation::FIRST };
+    let claim = Frame::Claim { fence, rebuild: true };
+    world.input(2, NodeInput::Announce(Packet::single(node(4), claim)));
+    world.input(2, NodeInput::Announce(Packet::single(node(4), moved(4, newer))));
+    world.input(2, NodeInput::Announce(Packet::single(node(1), moved(3, late))));
+    world.run();
+    assert_eq!(world.released, [(node(4), newer)]);
+}
+
+#[test]
+fn an_owner_that_stands_keeps_its_topic_when_a_later_decision_has_come_to_nothing() {
+    let (mut world, decided) = second_owns_b();
+    let later = RouteFence { fence: next_fence(decided.fence), generation: Generation::FIRST };
+    let claim = Frame::Claim { fence: later.fence, rebuild: false };
+    // Only node 3 hears of a coordinator that is gone at once, and with it the owner it chose.
+    world.input(3, NodeInput::Announce(Packet::single(node(9), claim)));
+    world.input(3, NodeInput::Announce(Packet::single(node(9), moved(9, later))));
+    world.run();
+    world.kill(1);
+    assert_eq!(world.owner("b"), [2]);
+    assert!(world.route(3, "b").fence > later);
+    let given_up = world
+        .server_log
+        .iter()
+        .any(|(from, what, topic)| *from == node(2) && *what == "unsubscribe" && topic == "b");
+    assert!(!given_up, "{:?}", world.server_log);
 }

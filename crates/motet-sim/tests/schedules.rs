@@ -19,17 +19,3 @@ fn the_first_hundreds_of_schedules_hold() {
     assert!(totals.failed.is_empty(), "{:?}", totals.failed);
     assert!(totals.handed > 10_000, "only {} messages were handed out", totals.handed);
 }
-
-/// Schedules that once failed, each for a reason of its own.
-const ONCE_FAILED: &[u64] = &[
-    9_720, 11_875, 31_581, 38_933, 41_221, 53_517, 58_090, 59_093, 80_625, 308_846, 348_356,
-    354_819, 358_929,
-];
-
-#[test]
-fn schedules_that_once_failed_hold() {
-    for seed in ONCE_FAILED {
-        let outcome = run::run_seed(*seed, None, false);
-        assert!(outcome.violation.is_none(), "seed {seed}: {:?}", outcome.violation);
-    }
-}

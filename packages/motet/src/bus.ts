@@ -57,6 +57,7 @@ export class Bus<Topics extends TopicMap = Record<string, unknown>> implements A
    */
   start({ signal, config }: { readonly signal?: AbortSignal; readonly config?: RestartConfig } = {}): Promise<void> {
     if (this.#closing !== undefined) return Promise.reject(new MotetError("CLOSED"));
+    if (signal?.aborted === true) return Promise.reject(new MotetError("ABORTED", { cause: signal.reason }));
     const before = this.#session.status.now;
     try {
       if (config !== undefined) this.#session.configure(config);

@@ -7,7 +7,6 @@ import { Session } from "./session.js";
 import initPage from "./wasm/page/motet_web.js";
 
 interface Shared {
-  readonly fingerprint: string;
   readonly session: Session;
   handles: number;
 }
@@ -38,13 +37,13 @@ export async function connect<Topics extends TopicMap = Record<string, unknown>>
 }
 
 function share(options: ConnectOptions): Shared {
-  const fingerprint = pageFingerprint(options);
   const known = clusters.get(options.cluster);
   if (known !== undefined) {
-    if (known.fingerprint !== fingerprint) throw new MotetError("CLUSTER_CONFIG_MISMATCH", { detail: options.cluster });
+    // Its options as they are now: it may have been started anew with others.
+    if (pageFingerprint(known.session.options) !== pageFingerprint(options)) throw new MotetError("CLUSTER_CONFIG_MISMATCH", { detail: options.cluster });
     return known;
   }
-  const shared = { fingerprint, session: new Session(options), handles: 0 };
+  const shared = { session: new Session(options), handles: 0 };
   clusters.set(options.cluster, shared);
   return shared;
 }

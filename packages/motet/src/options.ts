@@ -64,7 +64,9 @@ export interface ConnectOptions {
 }
 
 /** Options that a bus can be started with anew: what its node is made from, and how it signs in. */
-export interface RestartConfig extends Pick<ConnectOptions, "host" | "workerUrl" | "sharedWorkerUrl" | "wasmUrl"> {
+export interface RestartConfig extends Pick<ConnectOptions, "host" | "workerUrl" | "sharedWorkerUrl"> {
+  /** The page's own module is loaded already. */
+  readonly wasmUrl?: { readonly node?: string | URL };
   readonly transport?: Pick<CentrifugeTransport, "token" | "data" | "name" | "version" | "commandTimeoutMs">;
 }
 
@@ -75,7 +77,9 @@ export function reconfigured(options: ConnectOptions, config: RestartConfig): Co
   const fixed = Object.keys(config).find((name) => !RESTART_CONFIG.has(name));
   if (fixed !== undefined) invalid(fixed, "cannot change after connect()");
   const transport: CentrifugeTransport = { ...options.transport, ...config.transport };
-  const next: ConnectOptions = { ...options, ...config, transport };
+  const { page } = options.wasmUrl ?? {};
+  const wasmUrl = config.wasmUrl && { ...config.wasmUrl, ...(page === undefined ? {} : { page }) };
+  const next: ConnectOptions = { ...options, ...config, transport, ...(wasmUrl === undefined ? {} : { wasmUrl }) };
   checkOptions(next);
   if (fingerprint(next) !== fingerprint(options)) {
     throw new MotetError("CLUSTER_CONFIG_MISMATCH", { detail: options.cluster });

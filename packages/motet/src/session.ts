@@ -67,6 +67,11 @@ export class Session {
     );
   }
 
+  /** Its present options. */
+  get options(): ConnectOptions {
+    return this.#options;
+  }
+
   /** Takes other options for the node's next start. */
   configure(config: RestartConfig): void {
     const { state } = this.status.now;

@@ -12,8 +12,8 @@ use crate::workspace::root;
 use crate::{browser, demo, npm};
 
 const LIMIT: Duration = Duration::from_secs(1_500);
-/// Most of a browser test is waiting, so that more of them than cores run well together.
-const AT_ONCE: &str = "3";
+/// Each has a browser with several renderers; more of them stretch the times that tests look at.
+const AT_ONCE: &str = "2";
 const TEST_LIMIT_MS: &str = "120000";
 
 pub(super) fn run() -> Result<Report> {

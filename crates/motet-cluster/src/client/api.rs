@@ -166,8 +166,8 @@ pub enum ClientInput<P> {
     },
     /// Try again what the server refused for good.
     Retry,
-    /// A snapshot is about to be read: the node is asked when it heard of the other members, at
-    /// most once a second, for the next one to show.
+    /// A snapshot was read: the node is asked when it heard of the other members, at most once a
+    /// second, for the next one to show.
     Inspect,
 }
 

@@ -1,6 +1,8 @@
 //! The page's copy of the cluster's table, as its node tells it: for snapshots, and to know which
 //! topics have an owner.
 
+use core::time::Duration;
+
 use litemap::LiteMap;
 use motet_protocol::{Fence, Instant, NodeId};
 
@@ -19,8 +21,15 @@ pub struct KnownMember {
     pub member: Member,
     /// When the page's node told of it first, in the page's waking time.
     pub since: Instant,
-    /// When the page's node heard of it last, as it told last.
-    pub heard: Option<Instant>,
+    /// How long its silence had lasted, and when the page's node told so.
+    pub(super) silence: Option<(Duration, Instant)>,
+}
+
+impl KnownMember {
+    /// How long its silence has lasted at `now`, as far as the page's node has told.
+    pub(super) fn silence_until(&self, now: Instant) -> Option<Duration> {
+        self.silence.map(|(ago, told)| ago + (now - told))
+    }
 }
 
 /// One row of the copy.
@@ -103,13 +112,13 @@ impl Replica {
             let is_it = |known: &&KnownMember| known.member.node == member.node;
             let known = self.members.iter().chain(&before).find(is_it);
             let since = known.map_or(now, |known| known.since);
-            let heard = known.and_then(|known| known.heard);
+            let silence = known.and_then(|known| known.silence);
             self.members.retain(|known| known.member.node != member.node);
             if self.members.len() < MEMBERS_MAX {
                 let place = |member: &Member| (member.order, member.node);
                 let later = |known: &KnownMember| place(&known.member) > place(&member);
                 let at = self.members.iter().position(later).unwrap_or(self.members.len());
-                self.members.insert(at, KnownMember { member, since, heard });
+                self.members.insert(at, KnownMember { member, since, silence });
             }
         }
     }
@@ -117,9 +126,11 @@ impl Replica {
     /// Takes what the page's node knows of the members' signs of life.
     pub(super) fn heard_of(&mut self, now: Instant, heard: &[Heard]) {
         for Heard { node, ago_ms } in heard {
-            let at = now.as_micros().saturating_sub(u64::from(*ago_ms) * 1_000);
-            if let Some(known) = self.members.iter_mut().find(|known| known.member.node == *node) {
-                known.heard = known.heard.max(Some(Instant::from_micros(at)));
+            let ago = Duration::from_millis((*ago_ms).into());
+            if let Some(known) = self.members.iter_mut().find(|known| known.member.node == *node)
+                && known.silence_until(now).is_none_or(|silence| ago < silence)
+            {
+                known.silence = Some((ago, now));
             }
         }
     }

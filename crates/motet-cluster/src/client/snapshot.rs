@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use motet_protocol::{Fence, NodeId, Position};
+use motet_protocol::{Fence, Instant, NodeId, Position};
 
 use super::Client;
 use super::api::{ClientIdentity, ClientStatus, HandlerId, PendingPublish, SubscriptionState};
@@ -149,10 +149,13 @@ impl<P: Clone> Client<P> {
         self.replica.members()
     }
 
-    /// How long ago the page's node heard of a member, as far as it has told.
+    /// How long ago the page's node heard of a member, as far as it has told. `now` is the driver's
+    /// monotonic clock.
     #[must_use]
-    pub fn silence_of(&self, known: &KnownMember) -> Option<Duration> {
-        known.heard.map(|at| self.env.now - at)
+    pub fn silence_of(&self, known: &KnownMember, now: Instant) -> Option<Duration> {
+        let mut clock = self.clock;
+        clock.advance(now, self.next_timeout());
+        known.silence_until(clock.now())
     }
 
     /// The routes known, by topic.

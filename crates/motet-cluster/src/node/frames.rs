@@ -234,7 +234,12 @@ impl<P: Clone> Node<P> {
     /// nothing any more, but a topic that one of them takes away was taken away: others may act on
     /// it already. The successor learns of it, for this node may be the only one that knows.
     fn given_away_before(&mut self, routes: &[Route]) {
-        let takes = |route: &&Route| route.owner != self.me && self.owner.outranked_by(route);
+        let newer = |route: &Route| {
+            self.replica.route(&route.topic).is_none_or(|known| known.fence < route.fence)
+        };
+        let takes = |route: &&Route| {
+            route.owner != self.me && self.owner.outranked_by(route) && newer(route)
+        };
         let taken: Vec<_> = routes.iter().filter(takes).cloned().collect();
         if taken.is_empty() {
             return;

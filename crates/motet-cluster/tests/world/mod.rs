@@ -12,7 +12,9 @@ use motet_cluster::{Packet, table};
 use motet_protocol::transport::{
     HistoryPage, Publication, TransportEvent, TransportFeatures, TransportOp,
 };
-use motet_protocol::{CallId, ClientId, Instant, NodeId, Position, Rng, StreamEpoch, TabId};
+use motet_protocol::{
+    CallId, ClientId, Instant, NodeId, Position, Rng, RouteFence, StreamEpoch, TabId,
+};
 
 type Request = (NodeId, u32);
 
@@ -35,6 +37,10 @@ pub(crate) struct World {
     /// Every change of server subscriptions, in order.
     pub(crate) server_log: Vec<(NodeId, &'static str, String)>,
     pub(crate) data: Vec<(NodeId, Frame)>,
+    /// Every release, with the node it went to.
+    pub(crate) released: Vec<(NodeId, RouteFence)>,
+    /// Every report's decisions of others, with the node it went to.
+    pub(crate) reports: Vec<(NodeId, Vec<RouteFence>)>,
     pub(crate) pages: BTreeMap<NodeId, Vec<ToPage>>,
     pub(crate) announced: u64,
 }
@@ -60,6 +66,8 @@ impl World {
             connections: BTreeSet::new(),
             server_log: Vec::new(),
             data: Vec::new(),
+            released: Vec::new(),
+            reports: Vec::new(),
             pages: BTreeMap::new(),
             announced: 0,
         };
@@ -222,6 +230,16 @@ impl World {
             }
             NodeOutput::Inbox { to, packet } => {
                 assert_ne!(to, from, "a node never posts to itself");
+                for frame in &packet.frames {
+                    match frame {
+                        Frame::Released { fence, .. } => self.released.push((to, *fence)),
+                        Frame::Report { seen, .. } => {
+                            let seen = seen.iter().map(|route| route.fence).collect();
+                            self.reports.push((to, seen));
+                        }
+                        _ => {}
+                    }
+                }
                 self.inputs.push_back((to, NodeInput::Inbox(recoded(&packet))));
             }
             NodeOutput::Data { packet, .. } => {

@@ -6,7 +6,7 @@ use motet_cluster::name::LockName;
 use motet_cluster::node::{
     Identity, Node, NodeConfig, NodeInput, NodeOutput, NodePacket, ToNodePacket,
 };
-use motet_protocol::NodeId;
+use motet_protocol::{Fence, NodeId};
 
 use super::transport::Transport;
 use crate::media::channel::{Channel, ListenerId};
@@ -32,7 +32,8 @@ pub(crate) struct Host {
     /// The request for the node's own lock, until it is granted.
     life: Option<LockRequest>,
     /// Its newest requests for the coordinator's lock and for a term: what it governs by.
-    office: [Option<LockRequest>; 2],
+    office: Option<LockRequest>,
+    term: Option<(LockRequest, Fence)>,
     /// Pages that are told of the node once its own lock is held: their wait for it must come
     /// second.
     awaited: Vec<(PortId, u32)>,
@@ -85,7 +86,8 @@ impl World {
             senders: [self.channels.sender(), self.channels.sender()],
             ports: Vec::new(),
             life: None,
-            office: [None; 2],
+            office: None,
+            term: None,
             awaited: Vec::new(),
             transport: Transport::new(self.setup.tokens, self.rng.fork()),
         };
@@ -148,9 +150,10 @@ impl World {
         }
         if let LockEvent::Lost { request } = event
             && let Some(host) = self.contexts[id].host.as_ref()
-            && host.office.contains(&Some(request))
+            && let Some((term, fence)) = host.term
+            && (request == term || Some(request) == host.office)
         {
-            self.checks.coordinators.deposed(host.id);
+            self.checks.coordinators.deposed(host.id, fence);
         }
         self.host_input(id, NodeInput::Lock(event));
     }
@@ -246,10 +249,10 @@ impl World {
                 if let LockOp::Request { request, name, mode } = op {
                     match name {
                         LockName::Node(node) if node == host.id => host.life = Some(request),
-                        LockName::Coordinator => host.office[0] = Some(request),
+                        LockName::Coordinator => host.office = Some(request),
                         // Others wait for its end in shared mode.
-                        LockName::Term(_) if mode != LockMode::Shared => {
-                            host.office[1] = Some(request);
+                        LockName::Term(fence) if mode != LockMode::Shared => {
+                            host.term = Some((request, fence));
                         }
                         _ => {}
                     }

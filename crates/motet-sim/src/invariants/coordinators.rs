@@ -17,7 +17,7 @@ pub(crate) struct Coordinators {
     heard: HashMap<NodeId, Fence>,
     /// The last fence under which a node acted itself.
     own: HashMap<NodeId, Fence>,
-    /// The fence under which a node acted when it was told that its lock is another's.
+    /// The term that a node held when it was told that its lock is another's.
     deposed: HashMap<NodeId, Fence>,
     /// The highest fence that a node has told a page to follow.
     told: HashMap<NodeId, Fence>,
@@ -95,10 +95,8 @@ impl Coordinators {
     }
 
     /// A node is about to be told that it has lost the lock it governs by.
-    pub(crate) fn deposed(&mut self, node: NodeId) {
-        if let Some(own) = self.own.get(&node) {
-            self.deposed.insert(node, *own);
-        }
+    pub(crate) fn deposed(&mut self, node: NodeId, term: Fence) {
+        self.deposed.insert(node, term);
     }
 
     pub(crate) fn node_ended(&mut self, node: NodeId) {

@@ -7,6 +7,7 @@ use motet_protocol::{Instant, NodeId};
 use wasm_bindgen::prelude::*;
 
 use super::driver::Driver;
+use crate::clock::now;
 use crate::error_object::to_object;
 
 #[wasm_bindgen]
@@ -80,8 +81,9 @@ extern "C" {
 
 impl Driver {
     pub(super) fn snapshot(&self, sink: &SnapshotSink) {
-        self.hear(ClientInput::Inspect);
         if let Some(core) = self.core.borrow().as_ref() {
+            // Asked after this task, and shown by the next snapshot.
+            self.tell(ClientInput::Inspect);
             tell_identity(core, sink);
             tell_tables(core, sink);
             tell_topics(core, sink);
@@ -120,7 +122,7 @@ fn tell_tables(core: &Client<JsValue>, sink: &SnapshotSink) {
             transport,
             member.leaving,
             millis(*since),
-            core.silence_of(known).map(|silence| silence.as_millis() as f64),
+            core.silence_of(known, now()).map(|silence| silence.as_millis() as f64),
         );
     }
     for known in core.routes() {

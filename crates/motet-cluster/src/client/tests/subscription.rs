@@ -212,19 +212,22 @@ fn b30_the_snapshot_names_self_members_routes_and_pending_and_changes_nothing() 
 fn b30_reading_asks_the_node_for_beats_once_a_second_and_the_next_reading_shows_them() {
     let mut rig = Rig::live();
     rig.port(ToPage::Members { members: vec![member(OWNER)], gone: Vec::new(), full: true });
-    let silence = |rig: &Rig| rig.client.silence_of(&rig.client.members()[0]);
+    let silence = |rig: &Rig| rig.client.silence_of(&rig.client.members()[0], rig.now);
     rig.input(ClientInput::Inspect);
     rig.input(ClientInput::Inspect);
     assert_eq!(rig.frames(), [ToNode::Ping]);
     assert_eq!(silence(&rig), None);
     rig.port(ToPage::Pong { node: NODE, heard: vec![Heard { node: OWNER, ago_ms: 40 }] });
     rig.pass(100);
-    rig.input(ClientInput::Inspect);
-    assert_eq!(rig.frames(), []);
     assert_eq!(silence(&rig), Some(Duration::from_millis(140)));
     // What is older than what is known changes nothing.
     rig.port(ToPage::Pong { node: NODE, heard: vec![Heard { node: OWNER, ago_ms: 900 }] });
     assert_eq!(silence(&rig), Some(Duration::from_millis(140)));
+    // It was silent for longer than this page has lived.
+    rig.port(ToPage::Members { members: vec![member(OTHER)], gone: Vec::new(), full: true });
+    rig.port(ToPage::Pong { node: NODE, heard: vec![Heard { node: OTHER, ago_ms: 3_600_000 }] });
+    assert_eq!(silence(&rig), Some(Duration::from_secs(3_600)));
+    rig.frames();
     rig.pass(1_000);
     rig.input(ClientInput::Inspect);
     assert_eq!(rig.frames(), [ToNode::Ping]);
