@@ -24,6 +24,8 @@ enum Command {
     /// Run everything that continuous integration runs, with a table at the end.
     #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test --only rust\n  \
                             cargo xtask test --skip browser --skip demo\n\n\
+                            Steps: rust, doctest, plants, sim, wasm, npm, foreign, browser, packed, \
+                            demo.\n\
                             The last line is `N passed, N failed` over all runners.")]
     Test {
         /// Run this step only (repeatable).
@@ -36,7 +38,9 @@ enum Command {
 
     /// Check formatting, lints, docs, house rules, licences, TypeScript and generated files.
     #[command(after_help = "Examples:\n  cargo xtask check\n  cargo xtask check --fast\n  \
-                            cargo xtask check --only clippy")]
+                            cargo xtask check --only clippy\n\n\
+                            Steps: format, generated, tidy, types, lint, clippy, docs, clippy-wasm, \
+                            deny.")]
     Check {
         /// Leave out what takes minutes: docs, licences, Clippy for WASM.
         #[arg(long)]
