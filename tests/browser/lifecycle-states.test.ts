@@ -111,8 +111,17 @@ describe("B25: the state is told", () => {
   });
 
   test("B25: a bus that has failed starts again with another config, and refuses one that it cannot take", async (t) => {
-    const bus = await BusFixture.start(t);
-    const tab = await bus.open({ connect: { wasmUrl: { node: "/missing.wasm" } } });
+    const bus = await BusFixture.start(t, {
+      site: {
+        handlers: {
+          "/broken.wasm": (_, response) => {
+            response.setHeader("content-type", "application/wasm");
+            response.end("this is no module");
+          },
+        },
+      },
+    });
+    const tab = await bus.open({ connect: { wasmUrl: { node: "/broken.wasm" } } });
     await reaches(tab, "failed");
     await tab.evaluate((topic: string) => B.subscribe(topic), TOPIC);
     const refused = await tab.evaluate(async () => [
