@@ -78,7 +78,8 @@ pub enum TransportOp<P> {
     Open,
     /// Disconnect and forget all subscriptions. No event follows a close.
     Close,
-    /// Hold a server subscription. Repeating it is harmless.
+    /// Hold a server subscription. Repeating it is harmless; it may name the position to recover
+    /// from for as long as the server was not asked.
     Subscribe {
         /// The topic.
         topic: String,

@@ -258,7 +258,22 @@ impl<P: Clone> Owner<P> {
         if refused {
             out.send(node, Frame::NotOwner { topic, client: join.client, call: join.call });
         } else {
+            if join.position.is_some() {
+                self.name_recovery_start(&topic, out);
+            }
             self.serve(&topic, out);
+        }
+    }
+
+    /// Pages say what they miss while the connection is still being made: with that the server
+    /// sends it together with the subscription, and not in answer to one more question.
+    fn name_recovery_start(&mut self, topic: &str, out: &mut Out<P>) {
+        if let Some(owned) = self.topics.get(topic)
+            && owned.phase == Phase::Subscribing
+            && owned.position().is_none()
+        {
+            let (topic, since) = (topic.to_owned(), owned.recovery_start());
+            out.transport(TransportOp::Subscribe { topic, since });
         }
     }
 
