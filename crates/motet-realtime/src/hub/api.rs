@@ -203,6 +203,15 @@ pub struct ApiError {
     pub message: String,
 }
 
+impl ApiError {
+    /// A call that contradicts itself or lacks something, and what.
+    #[must_use]
+    pub fn bad_request(why: &str) -> Self {
+        let code = ApiErrorCode::BadRequest;
+        Self { code, message: format!("{}: {why}", code.text()) }
+    }
+}
+
 impl From<ApiErrorCode> for ApiError {
     fn from(code: ApiErrorCode) -> Self {
         Self { code, message: code.text().to_owned() }

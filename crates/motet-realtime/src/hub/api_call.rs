@@ -27,6 +27,9 @@ pub(super) struct ApiCall<P> {
     kind: Kind,
     deadline: Instant,
     parts: Vec<Option<Result<ApiResult<P>, ApiError>>>,
+    /// Parts that have no result yet. Looking for them after each result would cost the square of
+    /// their number.
+    missing: usize,
 }
 
 enum Kind {
@@ -34,6 +37,9 @@ enum Kind {
     Broadcast,
     History(Option<StreamPosition>),
 }
+
+/// Channels in one broadcast. A hub does nothing else while it hands them to the broker.
+const BROADCAST_CHANNELS_MAX: usize = 10_000;
 
 impl<P: Payload> Hub<P> {
     pub(super) fn take_api_call(&mut self, now: Instant, call: ApiCallId, request: ApiRequest<P>) {
@@ -94,8 +100,9 @@ impl<P: Payload> Hub<P> {
     fn begin(&mut self, now: Instant, call: ApiCallId, kind: Kind, parts: usize) {
         let deadline = now + self.options.operation_timeout;
         self.timers.insert((deadline, Timer::Api(call)));
+        let missing = parts;
         let parts = (0..parts).map(|_| None).collect();
-        self.api_calls.insert(call, ApiCall { kind, deadline, parts });
+        self.api_calls.insert(call, ApiCall { kind, deadline, parts, missing });
     }
 
     fn namespace_for_api(&self, channel: &str) -> Result<&Namespace, ApiError> {
@@ -113,9 +120,9 @@ impl<P: Payload> Hub<P> {
         publish: &ApiPublish<P>,
         channels: &[String],
     ) {
-        if channels.is_empty() {
-            let error = Err(ApiErrorCode::BadRequest.into());
-            self.outputs.push_back(Output::ApiReply(call, error));
+        if channels.is_empty() || channels.len() > BROADCAST_CHANNELS_MAX {
+            let limit = format!("a broadcast has 1 to {BROADCAST_CHANNELS_MAX} channels");
+            self.outputs.push_back(Output::ApiReply(call, Err(ApiError::bad_request(&limit))));
             return;
         }
         self.begin(now, call, Kind::Broadcast, channels.len());
@@ -327,8 +334,10 @@ impl<P: Payload> Hub<P> {
 
     fn part_done(&mut self, call: ApiCallId, part: usize, result: Result<ApiResult<P>, ApiError>) {
         let Some(entry) = self.api_calls.get_mut(&call) else { return };
-        entry.parts[part] = Some(result);
-        if entry.parts.iter().any(Option::is_none) {
+        let earlier = entry.parts[part].replace(result);
+        assert!(earlier.is_none(), "each part of a call has one result");
+        entry.missing -= 1;
+        if entry.missing > 0 {
             return;
         }
         let Some(entry) = self.api_calls.remove(&call) else { return };

@@ -71,6 +71,20 @@ fn a_broadcast_answers_for_each_channel() {
 }
 
 #[test]
+fn a_broadcast_takes_ten_thousand_channels_and_says_so_beyond() {
+    let mut world = World::new(options());
+    let channels = |count: u32| (0..count).map(|number| format!("plain:{number}")).collect();
+    let full = world.api(ApiRequest::Broadcast(publication(1), channels(10_000)));
+    let Ok(ApiResult::Broadcast(results)) = full else { panic!("a broadcast") };
+    assert!(results.len() == 10_000 && results.iter().all(Result::is_ok));
+    let error = world
+        .api(ApiRequest::Broadcast(publication(1), channels(10_001)))
+        .expect_err("too many channels");
+    assert_eq!(error.code, ApiErrorCode::BadRequest);
+    assert!(error.message.contains("1 to 10000 channels"), "{error}");
+}
+
+#[test]
 fn the_server_subscribes_unsubscribes_and_disconnects_users() {
     let mut world = World::new(options());
     let (session, other) = (world.user("42"), world.user("43"));

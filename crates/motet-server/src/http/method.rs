@@ -168,16 +168,15 @@ pub(super) fn parse(method: &str, body: &[u8]) -> Result<Call, ApiError> {
 
 fn form<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, ApiError> {
     let body = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(|cause| bad_request(&cause.to_string()))
-}
-
-fn bad_request(detail: &str) -> ApiError {
-    let message = format!("{}: {detail}", ApiErrorCode::BadRequest.text());
-    ApiError { code: ApiErrorCode::BadRequest, message }
+    serde_json::from_slice(body).map_err(|cause| ApiError::bad_request(&cause.to_string()))
 }
 
 fn required(value: String, name: &str) -> Result<String, ApiError> {
-    if value.is_empty() { Err(bad_request(&format!("{name} is required"))) } else { Ok(value) }
+    if value.is_empty() {
+        Err(ApiError::bad_request(&format!("{name} is required")))
+    } else {
+        Ok(value)
+    }
 }
 
 fn channel(body: &[u8]) -> Result<String, ApiError> {
@@ -187,7 +186,7 @@ fn channel(body: &[u8]) -> Result<String, ApiError> {
 
 fn target(body: &[u8]) -> Result<Target, ApiError> {
     let target: Target = form(body)?;
-    if target.user.is_empty() { Err(bad_request("user is required")) } else { Ok(target) }
+    if target.user.is_empty() { Err(ApiError::bad_request("user is required")) } else { Ok(target) }
 }
 
 /// A close frame takes no other codes of applications, and no more text (RFC 6455, 5.5 and 7.4.2).
@@ -195,10 +194,10 @@ fn disconnect(target: Target) -> Result<ApiRequest<Bytes>, ApiError> {
     let disconnect = match target.disconnect {
         Some(form) if form.code > 0 => {
             if !(3_000..=4_999).contains(&form.code) {
-                return Err(bad_request("disconnect.code must be from 3000 to 4999"));
+                return Err(ApiError::bad_request("disconnect.code must be from 3000 to 4999"));
             }
             if form.reason.len() > CLOSE_REASON_BYTES_MAX {
-                return Err(bad_request("disconnect.reason must not exceed 123 bytes"));
+                return Err(ApiError::bad_request("disconnect.reason must not exceed 123 bytes"));
             }
             Disconnect { code: DisconnectCode(form.code), reason: form.reason }
         }
@@ -245,7 +244,7 @@ fn time_until(expire_at: u64) -> Option<Duration> {
 fn payload(json: Option<Box<RawValue>>, base64: Option<String>) -> Result<Option<Bytes>, ApiError> {
     if let Some(base64) = base64.filter(|text| !text.is_empty()) {
         let bytes = STANDARD.decode(base64);
-        let bytes = bytes.map_err(|cause| bad_request(&format!("base64: {cause}")))?;
+        let bytes = bytes.map_err(|cause| ApiError::bad_request(&format!("base64: {cause}")))?;
         return Ok(Some(Bytes::from(bytes)));
     }
     Ok(json.map(|json| Bytes::from(json.get().as_bytes().to_vec())))
@@ -256,7 +255,7 @@ impl Publish {
         let data = payload(self.data, self.b64data)?;
         let version = Version { number: self.version, epoch: self.version_epoch };
         Ok(ApiPublish {
-            data: data.ok_or_else(|| bad_request("data is required"))?,
+            data: data.ok_or_else(|| ApiError::bad_request("data is required"))?,
             skip_history: self.skip_history,
             tags: self.tags,
             idempotency_key: self.idempotency_key,
