@@ -7,6 +7,7 @@ use std::sync::Arc;
 use motet_protocol::Instant;
 
 use super::connect::whole_seconds;
+use super::publish::KEY_LENGTH_MAX;
 use super::read::{history_limit, history_query, is_same_life};
 use super::subscribe::NewSubscription;
 use super::timer::Timer;
@@ -45,12 +46,11 @@ impl<P: Payload> Hub<P> {
     pub(super) fn take_api_call(&mut self, now: Instant, call: ApiCallId, request: ApiRequest<P>) {
         let done = match request {
             ApiRequest::Publish(publish, channel) => {
-                self.begin(now, call, Kind::Single, 1);
-                self.publish_part(call, 0, &publish, &channel);
-                return;
+                let channels = core::slice::from_ref(&channel);
+                return self.api_publish(now, call, Kind::Single, &publish, channels);
             }
             ApiRequest::Broadcast(publish, channels) => {
-                return self.broadcast(now, call, &publish, &channels);
+                return self.api_publish(now, call, Kind::Broadcast, &publish, &channels);
             }
             ApiRequest::Presence(channel) => {
                 return self.api_presence(now, call, &channel, BrokerOp::Presence);
@@ -113,19 +113,19 @@ impl<P: Payload> Hub<P> {
         found.ok_or_else(|| ApiErrorCode::UnknownChannel.into())
     }
 
-    fn broadcast(
+    fn api_publish(
         &mut self,
         now: Instant,
         call: ApiCallId,
+        kind: Kind,
         publish: &ApiPublish<P>,
         channels: &[String],
     ) {
-        if channels.is_empty() || channels.len() > BROADCAST_CHANNELS_MAX {
-            let limit = format!("a broadcast has 1 to {BROADCAST_CHANNELS_MAX} channels");
-            self.outputs.push_back(Output::ApiReply(call, Err(ApiError::bad_request(&limit))));
+        if let Err(error) = check_publish(publish, channels) {
+            self.outputs.push_back(Output::ApiReply(call, Err(error)));
             return;
         }
-        self.begin(now, call, Kind::Broadcast, channels.len());
+        self.begin(now, call, kind, channels.len());
         for (part, channel) in channels.iter().enumerate() {
             self.publish_part(call, part, publish, channel);
         }
@@ -353,6 +353,18 @@ impl<P: Payload> Hub<P> {
             self.outputs.push_back(Output::ApiReply(call, error));
         }
     }
+}
+
+fn check_publish<P>(publish: &ApiPublish<P>, channels: &[String]) -> Result<(), ApiError> {
+    if channels.is_empty() || channels.len() > BROADCAST_CHANNELS_MAX {
+        let limit = format!("a broadcast has 1 to {BROADCAST_CHANNELS_MAX} channels");
+        return Err(ApiError::bad_request(&limit));
+    }
+    if publish.idempotency_key.len() > KEY_LENGTH_MAX {
+        let limit = format!("idempotency_key must not exceed {KEY_LENGTH_MAX} bytes");
+        return Err(ApiError::bad_request(&limit));
+    }
+    Ok(())
 }
 
 impl<P> ApiCall<P> {

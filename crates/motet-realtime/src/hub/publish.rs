@@ -18,7 +18,7 @@ use crate::payload::Payload;
 use crate::server::{ChannelName, Right, Step};
 
 /// Bytes in an idempotency key or message id.
-const KEY_LENGTH_MAX: usize = 255;
+pub(super) const KEY_LENGTH_MAX: usize = 255;
 
 impl<P: Payload> Hub<P> {
     pub(super) fn publish(
@@ -38,9 +38,11 @@ impl<P: Payload> Hub<P> {
         let Some(session) = self.sessions.get(&id) else { return };
         let extension = request.motet.unwrap_or_default();
         let idempotency = extension.key.clone().filter(|_| session.features.idempotency);
-        // Keys belong to a user: nobody can use up the key of somebody else.
+        // Keys belong to a user: nobody can use up the key of somebody else. With the length no
+        // user's name and key read like those of another, whatever slashes they have.
+        let user = &session.user;
         let idempotency = idempotency.map(|key| Idempotency {
-            key: format!("client/{}/{key}", session.user),
+            key: format!("client/{}/{user}/{key}", user.len()),
             fingerprint: Some(request.data.fingerprint()),
         });
         let publication = Publication {

@@ -55,6 +55,22 @@ fn an_idempotency_key_of_the_api_is_answered_with_the_first_outcome() {
 }
 
 #[test]
+fn an_idempotency_key_of_the_api_has_at_most_255_bytes() {
+    let mut world = World::new(options());
+    let keyed =
+        |length| ApiPublish { idempotency_key: "k".repeat(length), ..publication(length as u64) };
+    world.api(ApiRequest::Publish(keyed(255), "a".to_owned())).expect("published");
+    for request in [
+        ApiRequest::Publish(keyed(256), "a".to_owned()),
+        ApiRequest::Broadcast(keyed(256), vec!["a".to_owned()]),
+    ] {
+        let error = world.api(request).expect_err("a key that is too long");
+        assert_eq!(error.code, ApiErrorCode::BadRequest);
+        assert!(error.message.contains("255 bytes"), "{error}");
+    }
+}
+
+#[test]
 fn a_broadcast_answers_for_each_channel() {
     let mut world = World::new(options());
     let channels = ["a", "nowhere:b", "plain:c"].map(str::to_owned).to_vec();

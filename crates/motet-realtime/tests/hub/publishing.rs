@@ -1,9 +1,10 @@
 use core::time::Duration;
 
 use motet_realtime::message::{
-    Command, PublishExtension, PublishRequest, ReplyBody, Request, TAG_MESSAGE_ID, TAG_TIMESTAMP_MS,
+    Command, ConnectRequest, Features, PublishExtension, PublishRequest, ReplyBody, Request,
+    TAG_MESSAGE_ID, TAG_TIMESTAMP_MS,
 };
-use motet_realtime::server::{Allow, HubOptions, Namespace, Namespaces};
+use motet_realtime::server::{Allow, ConnectionClaims, HubOptions, Namespace, Namespaces};
 
 use crate::world::{World, open_namespace, options, publish_to};
 
@@ -103,6 +104,18 @@ fn the_key_of_one_user_is_nothing_to_another() {
     let user = world.user("42");
     assert!(matches!(world.ask(user, keyed("a", 2, "k")), ReplyBody::Publish));
     assert_eq!(world.pushed(anonymous).len(), 2);
+}
+
+#[test]
+fn a_user_and_a_key_are_never_taken_for_another_user_and_key() {
+    let mut world = World::new(options());
+    for (data, user, key) in [(1, "a", "b/c"), (2, "a/b", "c")] {
+        world.connection_token(user, ConnectionClaims::user(user));
+        let (token, motet) = (user.to_owned(), Some(Features::ALL));
+        let (session, _) =
+            world.client_result(ConnectRequest { token, motet, ..ConnectRequest::default() });
+        assert!(matches!(world.ask(session, keyed("a", data, key)), ReplyBody::Publish), "{user}");
+    }
 }
 
 #[test]
