@@ -87,6 +87,28 @@ async fn a_batch_answers_each_call_in_its_place() {
 }
 
 #[tokio::test]
+async fn a_batch_that_could_be_misread_is_refused_before_any_of_it_is_done() {
+    let server = Server::start(OPEN);
+    let publish = r#"{"publish":{"channel":"a","data":1}}"#;
+    let two = r#"{"publish":{"channel":"a","data":2},"info":{}}"#;
+    let twice = r#"{"publish":{"channel":"a","data":2},"publish":{"channel":"a","data":3}}"#;
+    for (body, why) in [
+        (format!(r#"{{"commands":[{publish},{two}]}}"#), "exactly one method"),
+        (format!(r#"{{"commands":[{publish},{twice}]}}"#), "exactly one method"),
+        (format!(r#"{{"commands":[{publish},{{}}]}}"#), "exactly one method"),
+        (format!(r#"{{"commands":[{publish}],"commands":[]}}"#), "duplicate field"),
+        (format!(r#"{{"command":[{publish}]}}"#), "missing field `commands`"),
+    ] {
+        let (status, answer) = post(&server, "/api/batch", "X-API-Key: key\r\n", &body).await;
+        assert_eq!((status, &answer["error"]["code"]), (400, &json!(107)), "{body}");
+        let text = answer["error"]["message"].as_str().expect("a text");
+        assert!(text.contains(why), "{body}: {text}");
+    }
+    let answer = call(&server, "history", r#"{"channel":"a"}"#).await;
+    assert_eq!(answer["result"]["offset"], 0, "nothing was published: {answer}");
+}
+
+#[tokio::test]
 async fn health_and_metrics_are_served() {
     let server = Server::start(OPEN);
     for (path, part) in [("/health", "{}"), ("/metrics", "motet_clients 0")] {
