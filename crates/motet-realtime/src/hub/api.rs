@@ -153,6 +153,8 @@ pub enum ApiErrorCode {
     UnknownChannel,
     /// There is no such method.
     MethodNotFound,
+    /// A limit of the server was reached.
+    LimitExceeded,
     /// The call contradicts itself or lacks something.
     BadRequest,
     /// The channel does not offer what was asked for.
@@ -171,6 +173,7 @@ impl ApiErrorCode {
             Self::Internal => 100,
             Self::UnknownChannel => 102,
             Self::MethodNotFound => 104,
+            Self::LimitExceeded => 106,
             Self::BadRequest => 107,
             Self::NotAvailable => 108,
             Self::UnrecoverablePosition => 112,
@@ -185,6 +188,7 @@ impl ApiErrorCode {
             Self::Internal => "internal server error",
             Self::UnknownChannel => "unknown channel",
             Self::MethodNotFound => "method not found",
+            Self::LimitExceeded => "limit exceeded",
             Self::BadRequest => "bad request",
             Self::NotAvailable => "not available",
             Self::UnrecoverablePosition => "unrecoverable position",

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
-use super::{Server, api_form, method};
+use super::{Server, api_form, method, room};
 use crate::config::Span;
 
 /// Bytes in the body of a call.
@@ -81,6 +81,7 @@ pub(super) async fn carry_out(
     body: &[u8],
 ) -> Result<Value, ApiError> {
     let call = method::parse(method, body)?;
+    room::check(&call.request, server.config.client.queue_max_size)?;
     let answer = server.hub.api(call.request).await;
     let result = answer.unwrap_or_else(|gone| {
         Err(ApiError { code: ApiErrorCode::Internal, message: gone.to_string() })
@@ -136,6 +137,7 @@ const fn status(code: ApiErrorCode) -> StatusCode {
     match code {
         ApiErrorCode::UnknownChannel | ApiErrorCode::MethodNotFound => StatusCode::NOT_FOUND,
         ApiErrorCode::BadRequest => StatusCode::BAD_REQUEST,
+        ApiErrorCode::LimitExceeded => StatusCode::PAYLOAD_TOO_LARGE,
         ApiErrorCode::NotAvailable => StatusCode::NOT_IMPLEMENTED,
         ApiErrorCode::UnrecoverablePosition => StatusCode::RANGE_NOT_SATISFIABLE,
         ApiErrorCode::Conflict => StatusCode::CONFLICT,

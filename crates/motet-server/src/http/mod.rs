@@ -7,6 +7,7 @@ mod gate;
 mod glob;
 mod method;
 mod origin;
+mod room;
 mod websocket;
 
 pub use gate::Gate;

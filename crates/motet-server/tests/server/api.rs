@@ -3,6 +3,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::process::{OPEN, Server};
+use crate::websocket::Client;
 
 /// One POST: status and body.
 pub(crate) async fn post(server: &Server, path: &str, headers: &str, body: &str) -> (u16, Value) {
@@ -106,6 +107,40 @@ async fn a_batch_that_could_be_misread_is_refused_before_any_of_it_is_done() {
     }
     let answer = call(&server, "history", r#"{"channel":"a"}"#).await;
     assert_eq!(answer["result"]["offset"], 0, "nothing was published: {answer}");
+}
+
+#[tokio::test]
+async fn a_publication_that_no_queue_can_take_is_refused_and_closes_nobody() {
+    let server = Server::start(
+        &OPEN.replace("insecure = true\n[", "insecure = true\nqueue_max_size = 9000\n["),
+    );
+    let mut client = Client::connected(&server).await;
+    client.send(r#"{"id":2,"subscribe":{"channel":"a"}}"#).await;
+    assert!(client.next().await["subscribe"].is_object());
+    let large = json!("x".repeat(9_000));
+    let tagged = json!({ "t": "x".repeat(9_000) });
+    for (method, body) in [
+        ("publish", json!({ "channel": "a", "data": large })),
+        ("publish", json!({ "channel": "a", "data": 1, "tags": tagged })),
+        ("broadcast", json!({ "channels": ["a"], "data": large })),
+    ] {
+        let refused = |answer: &Value| {
+            let text = answer["error"]["message"].as_str().expect("a text");
+            assert_eq!(answer["error"]["code"], 106, "{text}");
+            assert!(text.contains("9000") && text.contains("client.queue_max_size"), "{text}");
+        };
+        refused(&call(&server, method, &body.to_string()).await);
+        let batch = json!({ "commands": [{ method: &body }] }).to_string();
+        let (_, answer) = post(&server, "/api/batch", "X-API-Key: key\r\n", &batch).await;
+        refused(&answer["replies"][0]);
+        let headers = "X-API-Key: key\r\nX-Centrifugo-Error-Mode: transport\r\n";
+        let path = format!("/api/{method}");
+        assert_eq!(post(&server, &path, headers, &body.to_string()).await.0, 413);
+    }
+    // What is just below the limit arrives, as the first thing that the client hears.
+    let body = json!({ "channel": "a", "data": "y".repeat(8_700) }).to_string();
+    assert_eq!(call(&server, "publish", &body).await["result"]["offset"], 1);
+    assert_eq!(client.next().await["push"]["pub"]["offset"], 1);
 }
 
 #[tokio::test]
