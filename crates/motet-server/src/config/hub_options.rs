@@ -111,6 +111,16 @@ pub(super) fn validate(config: &Config, file: &str) -> Result<(), ConfigError> {
         let expected = "a time above 0s: without one, peers that say nothing use up the server";
         return Err(ConfigError::invalid(file, "http_server.request_timeout", expected));
     }
+    if client.stale_close_delay.0.is_zero() {
+        let expected = "a time above 0s: with none, nobody is quick enough to connect";
+        return Err(ConfigError::invalid(file, "client.stale_close_delay", expected));
+    }
+    if let Some(at) = client.allowed_origins.iter().position(|pattern| !is_origin(pattern)) {
+        let key = format!("client.allowed_origins[{at}]");
+        let expected = "an origin such as \"https://example.com\", which has no path; * stands for \
+                        any text";
+        return Err(ConfigError::invalid(file, key, expected));
+    }
     for (limit, key) in [
         (client.queue_max_size, "client.queue_max_size"),
         (config.websocket.message_size_limit, "websocket.message_size_limit"),
@@ -160,6 +170,20 @@ fn is_free_path(path: &str) -> bool {
         && !path.starts_with("/api/")
 }
 
+/// Whether any page could have an origin that matches this pattern.
+fn is_origin(pattern: &str) -> bool {
+    let host = match pattern.split_once("://") {
+        // Some browsers say this of pages that are files.
+        Some(("file", "")) => return true,
+        Some((_, host)) => host,
+        // The star may stand for the scheme too.
+        None if pattern == "null" || pattern.contains('*') => pattern,
+        None => return false,
+    };
+    let plain = |byte: u8| byte.is_ascii_graphic() && !b"/?#".contains(&byte);
+    !host.is_empty() && host.bytes().all(plain)
+}
+
 const LOG_LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 fn validate_channels(config: &Config, file: &str) -> Result<(), ConfigError> {
@@ -204,7 +228,16 @@ fn validate_namespace(
         let key = format!("{path}.force_recovery_mode");
         return Err(ConfigError::invalid(file, key, "\"stream\" or \"cache\""));
     }
-    let keeps_stream = namespace.history_size > 0 && !namespace.history_ttl.0.is_zero();
+    let (sized, timed) = (namespace.history_size > 0, !namespace.history_ttl.0.is_zero());
+    if sized != timed {
+        let (missing, expected) = if sized {
+            ("history_ttl", "a time above 0s beside history_size: without one nothing is kept")
+        } else {
+            ("history_size", "a number above 0 beside history_ttl: without one nothing is kept")
+        };
+        return Err(ConfigError::invalid(file, format!("{path}.{missing}"), expected));
+    }
+    let keeps_stream = sized && timed;
     let needs_stream = [
         (namespace.force_recovery, "force_recovery"),
         (namespace.allow_recovery, "allow_recovery"),

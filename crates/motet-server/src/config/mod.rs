@@ -97,11 +97,14 @@ mod tests {
         for (config, key) in [
             ("[client]\nping_interval = \"5s\"\npong_timeout = \"5s\"\n", "client.pong_timeout"),
             ("[channel.without_namespace]\nforce_recovery = true\n", "force_recovery"),
-            ("[[channel.namespaces]]\nhistory_size = 1\n", "channel.namespaces[0].name"),
+            ("[[channel.namespaces]]\npresence = true\n", "channel.namespaces[0].name"),
             ("[[channel.namespaces]]\nname = \"a:b\"\n", "channel.namespaces[0].name"),
             ("[channel.without_namespace]\nforce_recovery_mode = \"all\"\n", "force_recovery_mode"),
             ("[http_server.tls]\nenabled = true\n", "http_server.tls"),
             ("[http_server]\nrequest_timeout = \"0s\"\n", "http_server.request_timeout"),
+            ("[channel.without_namespace]\nhistory_size = 1\n", "without_namespace.history_ttl"),
+            ("[channel.without_namespace]\nhistory_ttl = \"1s\"\n", "history_size"),
+            ("[client]\nstale_close_delay = \"0s\"\n", "client.stale_close_delay"),
             ("[client]\nqueue_max_size = 0\n", "client.queue_max_size"),
             ("[websocket]\nmessage_size_limit = 0\n", "websocket.message_size_limit"),
             ("[channel]\nmax_length = 0\n", "channel.max_length"),
@@ -110,6 +113,29 @@ mod tests {
         ] {
             let text = refusal(config);
             assert!(text.contains(key), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_origin_that_no_page_could_have_is_refused() {
+        let text = |pattern| format!("[client]\nallowed_origins = [\"*\", \"{pattern}\"]\n");
+        for pattern in
+            ["", "not an origin", "example.com", "https://", "https://example.com/", "localhost:80"]
+        {
+            let text = refusal(&text(pattern));
+            assert!(text.contains("client.allowed_origins[1]"), "{pattern}: {text}");
+        }
+        for pattern in [
+            "null",
+            "file://",
+            "https://*",
+            "*.example.com",
+            "http*://localhost:*",
+            "https://Example.com:8443",
+            "http://[::1]:80",
+            "capacitor://localhost",
+        ] {
+            Config::parse("motet.toml", &text(pattern)).expect(pattern);
         }
     }
 
