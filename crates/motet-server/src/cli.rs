@@ -86,7 +86,8 @@ pub struct ServeOptions {
     #[arg(long)]
     pub dev: bool,
     /// Append every accepted publication to this file, one JSON object per line, at most 100 ms
-    /// late: time, channel, epoch, offset, size, SHA-256 and the payload.
+    /// late: time, channel, epoch, offset, size, SHA-256, and the payload if it is JSON of at most
+    /// 4096 bytes.
     #[arg(long, value_name = "FILE")]
     pub publication_log: Option<PathBuf>,
     /// How much to log: error, warn, info, debug or trace.
