@@ -34,10 +34,10 @@ pub(super) fn unsubscribed(push: Unsubscribe) -> Error {
 
 /// A publication that was refused.
 pub(super) fn publish(refusal: ErrorReply) -> Error {
-    let code = if refusal.code == ServerErrorCode::TOO_MANY_REQUESTS {
-        ErrorCode::RateLimited
-    } else {
-        ErrorCode::PublishRejected
+    let code = match refusal.code {
+        ServerErrorCode::TOO_MANY_REQUESTS => ErrorCode::RateLimited,
+        ServerErrorCode::IDEMPOTENCY_KEY_REUSED => ErrorCode::IdempotencyKeyReused,
+        _ => ErrorCode::PublishRejected,
     };
     said(code, refusal.code.0, refusal.message)
 }

@@ -11,8 +11,8 @@ use crate::broker::{
 };
 use crate::hub::Output;
 use crate::message::{
-    ErrorReply, Publication, PublishExtension, PublishRequest, ReplyBody, ServerErrorCode,
-    TAG_MESSAGE_ID, TAG_TIMESTAMP_MS,
+    Publication, PublishExtension, PublishRequest, ReplyBody, ServerErrorCode, TAG_MESSAGE_ID,
+    TAG_TIMESTAMP_MS,
 };
 use crate::payload::Payload;
 use crate::server::{ChannelName, Right, Step};
@@ -126,9 +126,7 @@ impl<P: Payload> Hub<P> {
         match result {
             Ok(()) => self.answer(id, command, ReplyBody::Publish),
             Err(BrokerError::IdempotencyKeyReused) => {
-                let message = BrokerError::IdempotencyKeyReused.to_string();
-                let code = ServerErrorCode::BAD_REQUEST;
-                self.refuse(id, command, ErrorReply { message, ..code.into() });
+                self.refuse(id, command, ServerErrorCode::IDEMPOTENCY_KEY_REUSED);
             }
             Err(BrokerError::Unavailable) => self.refuse(id, command, ServerErrorCode::INTERNAL),
         }

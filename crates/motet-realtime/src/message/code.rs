@@ -61,6 +61,9 @@ codes! {
         UNRECOVERABLE_POSITION = 112 "unrecoverable position";
         /// Another page of the same listing is being read.
         CONCURRENT_PAGINATION = 113 "concurrent pagination";
+        /// The key was used before with another payload. Of the Motet extension, so it lies beyond
+        /// the codes of the ecosystem's servers and of applications.
+        IDEMPOTENCY_KEY_REUSED = 5000 "the idempotency key was used before with another payload";
     }
 }
 

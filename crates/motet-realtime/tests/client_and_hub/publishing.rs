@@ -89,6 +89,22 @@ fn with_an_idempotency_key_sending_again_is_safe() {
 }
 
 #[test]
+fn a_key_that_is_used_again_with_another_payload_is_told_by_its_own_code() {
+    let mut world = World::new(options(10), Encoding::Json, 1);
+    let peer = world.open_peer();
+    world.run(seconds(1));
+    for number in [1, 2] {
+        let TransportOp::Publish(mut request) = publish(number) else { panic!("a publication") };
+        request.idempotency_key = Some("key".to_owned());
+        world.op(peer, TransportOp::Publish(request));
+    }
+    world.run(seconds(1));
+    let outcomes = outcomes(&world, peer);
+    assert_eq!(outcomes[&1], Ok(()));
+    assert_eq!(outcomes[&2], Err(ErrorCode::IdempotencyKeyReused));
+}
+
+#[test]
 fn ids_and_times_of_the_application_reach_the_subscribers() {
     let mut world = World::new(options(10), Encoding::Json, 1);
     let (publisher, subscriber) = (world.open_peer(), world.open_peer());

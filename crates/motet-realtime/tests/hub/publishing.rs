@@ -88,7 +88,7 @@ fn a_repeated_key_is_delivered_once_and_another_payload_under_it_is_refused() {
     assert_eq!(pushed.len(), 1);
     assert_eq!(pushed[0].tags[TAG_MESSAGE_ID], "m1");
     assert_eq!(pushed[0].tags[TAG_TIMESTAMP_MS], "5");
-    assert_eq!(world.error(session, keyed("a", 2, "k")), 107);
+    assert_eq!(world.error(session, keyed("a", 2, "k")), 5000);
     world.pass(Duration::from_secs(299));
     let again = world.client();
     assert!(matches!(world.ask(again, keyed("a", 1, "k")), ReplyBody::Publish));
