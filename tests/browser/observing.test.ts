@@ -151,14 +151,14 @@ describe("B30: the snapshot", () => {
         };
       }
       // The beats grow older while they are read.
-      const read = (): string => JSON.stringify(B.bus.snapshot(), (key, value: unknown) => (key === "lastBeatAgoMs" ? 0 : value));
-      const before = read();
+      const age = /"lastBeatAgoMs":\d+/g;
+      const before = JSON.stringify(B.bus.snapshot()).replaceAll(age, "");
       for (let reads = 0; reads < 1_000; reads += 1) B.bus.snapshot();
       const spoiled = B.bus.snapshot() as unknown as { routes: unknown[]; self: { tabId: string }; counters: Record<string, number> };
       spoiled.routes.length = 0;
       spoiled.self.tabId = "spoiled";
       spoiled.counters["delivered"] = -1;
-      return { same: read() === before, posts };
+      return { same: JSON.stringify(B.bus.snapshot()).replaceAll(age, "") === before, posts };
     });
     assert.deepEqual(found, { same: true, posts: [] });
     assert.equal(relay.commands.length, commands);

@@ -305,6 +305,15 @@ fn moved(to: u64, fence: RouteFence) -> Frame {
     Frame::Assign { fence: fence.fence, routes: vec![route], dropped: Vec::new(), full: false }
 }
 
+/// A decision about "b" that waits for nobody.
+fn taken(to: u64, fence: RouteFence) -> Frame {
+    let Frame::Assign { fence, mut routes, dropped, full } = moved(to, fence) else {
+        unreachable!("a decision is an Assign")
+    };
+    routes[0].handoff_from = None;
+    Frame::Assign { fence, routes, dropped, full }
+}
+
 /// Four nodes of which 1 governs and 2 owns "b", and the decision by which it does.
 fn second_owns_b() -> (World, RouteFence) {
     let mut world = World::new(4);
@@ -360,4 +369,18 @@ fn an_owner_that_stands_keeps_its_topic_when_a_later_decision_has_come_to_nothin
         .iter()
         .any(|(from, what, topic)| *from == node(2) && *what == "unsubscribe" && topic == "b");
     assert!(!given_up, "{:?}", world.server_log);
+}
+
+#[test]
+fn a_node_that_has_left_lets_go_of_what_a_decision_gave_it_meanwhile() {
+    let (mut world, decided) = second_owns_b();
+    world.subscribe(4, "b");
+    world.page(3, ToNode::Bye);
+    world.run();
+    let given = RouteFence { generation: decided.generation.next(), ..decided };
+    world.input(3, NodeInput::Announce(Packet::single(node(1), taken(3, given))));
+    world.run();
+    assert_eq!(world.owner("b"), [2, 3]);
+    world.advance(Duration::from_secs(2));
+    assert_eq!(world.owner("b"), [2]);
 }

@@ -24,7 +24,7 @@ pub(crate) use out::Out;
 
 use self::election::Query;
 use self::locks::{Locks, Purpose};
-use self::pages::Pages;
+use self::pages::{LEAVE_WAIT, Pages};
 use self::relay::Relay;
 use crate::coordinator::Coordinator;
 use crate::frame::Frame;
@@ -267,7 +267,7 @@ impl<P: Clone> Node<P> {
             }
         }
         self.hold_connection();
-        self.end_if_released();
+        self.end_if_released(now);
     }
 
     /// Confirmations, wants and status, once somebody governs. Before that a report will say it.
@@ -376,8 +376,16 @@ impl<P: Clone> Node<P> {
     }
 
     /// Says Closed to the page that waits once nothing is left to hand over.
-    fn end_if_released(&mut self) {
-        if !self.leaving || !self.owner.is_empty() || self.relay.sends() {
+    fn end_if_released(&mut self, now: Instant) {
+        if !self.leaving {
+            return;
+        }
+        if !self.owner.is_empty() {
+            // Also what a decision gave it that crossed with its Leaving.
+            self.leave_by.get_or_insert(now + LEAVE_WAIT);
+            return;
+        }
+        if self.relay.sends() {
             return;
         }
         self.leave_by = None;

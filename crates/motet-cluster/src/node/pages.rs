@@ -15,7 +15,7 @@ use crate::packet::Packet;
 use crate::table::{Member, Route, RouteState};
 
 /// A node that leaves waits so long for others to take its topics; its page waits 2 s.
-const LEAVE_WAIT: Duration = Duration::from_millis(1_500);
+pub(super) const LEAVE_WAIT: Duration = Duration::from_millis(1_500);
 
 struct Page {
     visible: bool,
