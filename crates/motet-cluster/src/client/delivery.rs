@@ -315,7 +315,8 @@ impl<P: Clone> Topic<P> {
 
     /// Tells what is missing and goes on with what is held.
     fn give_up(&mut self, env: &mut Env<P>) {
-        while let Some((start, reason)) = self.resume_at() {
+        let reason = GapReason::RepairTimeout;
+        while let Some(start) = self.resume_at() {
             match &self.position {
                 None => {
                     // The promise begins here; what is held of earlier epochs lies before it.
@@ -335,24 +336,20 @@ impl<P: Clone> Topic<P> {
         self.refresh_state(env);
     }
 
-    /// The next place from which there is something to go on with, and why not from here.
-    fn resume_at(&self) -> Option<(Position, GapReason)> {
-        let other = if self.history { GapReason::StreamReset } else { GapReason::OwnerChanged };
+    /// The next place from which there is something to go on with. What became of the place before
+    /// it only the owner could say.
+    fn resume_at(&self) -> Option<Position> {
         let Some(at) = &self.position else {
             let (epoch, first) = self.held.newest()?;
-            return Some((Position::new(epoch, first - 1), GapReason::RepairTimeout));
+            return Some(Position::new(epoch, first - 1));
         };
         if let Some(first) = self.held.first_in(&at.epoch) {
-            let start = Position::new(at.epoch.clone(), first - 1);
-            return Some((start, GapReason::RepairTimeout));
+            return Some(Position::new(at.epoch.clone(), first - 1));
         }
         if let Some((epoch, first)) = self.held.newest() {
-            return Some((Position::new(epoch, first - 1), other));
+            return Some(Position::new(epoch, first - 1));
         }
-        let ahead = self.ahead.clone()?;
-        if ahead.epoch != at.epoch {
-            return Some((ahead, other));
-        }
-        (ahead.offset > at.offset).then_some((ahead, GapReason::RepairTimeout))
+        let further = |ahead: &Position| ahead.epoch != at.epoch || ahead.offset > at.offset;
+        self.ahead.clone().filter(further)
     }
 }

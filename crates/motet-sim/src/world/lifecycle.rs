@@ -127,7 +127,10 @@ impl World {
         for tab in 0..self.tabs.len() {
             match self.tabs[tab].state {
                 TabState::Frozen(_) => self.thaw_tab(tab),
-                TabState::Cached => self.restore_tab(tab),
+                // If it was cached this moment, what it lets go of is still on its way.
+                TabState::Cached => {
+                    self.agenda.insert(self.now + 10 * MS, Event::Later(Later::Restore(tab)));
+                }
                 TabState::Empty | TabState::Open => {}
             }
             self.unthrottle_tab(tab);

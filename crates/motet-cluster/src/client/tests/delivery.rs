@@ -161,7 +161,7 @@ fn b10_a_reset_that_nobody_explains_is_one_gap_after_half_a_second() {
     assert_eq!(
         rig.seen(),
         [
-            Seen::Gap(10, None, GapReason::StreamReset),
+            Seen::Gap(10, None, GapReason::RepairTimeout),
             Seen::Live("b".into(), 4),
             Seen::Live("b".into(), 5)
         ]
