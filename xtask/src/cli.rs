@@ -21,7 +21,7 @@ enum Command {
                             cargo xtask demo --port 8080")]
     Demo(demo::Options),
 
-    /// Run everything that continuous integration runs, with a table at the end.
+    /// Run every test there is, with a table at the end.
     #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test --only rust\n  \
                             cargo xtask test --skip browser --skip demo\n\n\
                             Steps: rust, doctest, plants, sim, wasm, npm, foreign, browser, packed, \

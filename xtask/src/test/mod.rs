@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that continuous integration runs.
+//! `cargo xtask test`: every test there is.
 
 mod browser_tests;
 mod foreign;
