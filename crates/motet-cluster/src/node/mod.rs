@@ -24,13 +24,16 @@ pub(crate) use out::Out;
 
 use self::election::Query;
 use self::locks::{Locks, Purpose};
-use self::pages::{LEAVE_WAIT, Pages};
+use self::pages::Pages;
 use self::relay::Relay;
 use crate::coordinator::Coordinator;
 use crate::frame::Frame;
 use crate::owner::{Owner, OwnerLimits};
 use crate::replica::Replica;
 use crate::table::{Member, TransportStatus};
+
+/// A node that leaves waits so long for others to take its topics; its page waits 2 s.
+const LEAVE_WAIT: Duration = Duration::from_millis(1_500);
 
 /// First wait before a Hello is repeated; doubled up to [`HELLO_WAIT_MAX`].
 const HELLO_WAIT: Duration = Duration::from_millis(250);
@@ -381,7 +384,7 @@ impl<P: Clone> Node<P> {
             return;
         }
         if !self.owner.is_empty() {
-            // Also what a decision gave it that crossed with its Leaving.
+            // What it had, and what a decision gave it that crossed with its Leaving.
             self.leave_by.get_or_insert(now + LEAVE_WAIT);
             return;
         }

@@ -1,7 +1,5 @@
 //! The pages attached to a node: what they want, and what they are told.
 
-use core::time::Duration;
-
 use litemap::LiteMap;
 use motet_protocol::transport::TransportOp;
 use motet_protocol::{CallId, ClientId, Error, ErrorCode, Instant, NodeId, RouteFence, TabId};
@@ -13,9 +11,6 @@ use crate::frame::{Frame, Heard, JoinFrame, JoinedFrame, MessageHead, ToNode, To
 use crate::name::{TOPICS_PER_PAGE_MAX, check_topic};
 use crate::packet::Packet;
 use crate::table::{Member, Route, RouteState};
-
-/// A node that leaves waits so long for others to take its topics; its page waits 2 s.
-pub(super) const LEAVE_WAIT: Duration = Duration::from_millis(1_500);
 
 struct Page {
     visible: bool,
@@ -270,7 +265,6 @@ impl<P: Clone> Node<P> {
         }
         self.closing = Some(client);
         self.leaving = true;
-        self.leave_by = Some(now + LEAVE_WAIT);
         if let Some(coordinator) = self.coordinator {
             self.tell_wants(coordinator);
         }

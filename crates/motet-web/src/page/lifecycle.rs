@@ -33,7 +33,7 @@ extern "C" {
     fn visibility_state(this: &Document) -> String;
 }
 
-/// Measured beside four times as many busy processes as processors: without it 15 of 160 pages were
+/// Measured with four browsers beside each other on two processors: without it 15 of 160 pages were
 /// not restored, with it 3.
 const WORKER_END: Duration = Duration::from_millis(30);
 

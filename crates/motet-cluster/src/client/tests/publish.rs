@@ -82,8 +82,8 @@ fn b12_what_was_not_done_is_sent_again_under_the_same_key() {
     }
 }
 
-#[test]
-fn b12_an_unknown_outcome_is_resent_only_where_the_server_drops_repeats() {
+/// A page whose one publication went out again, because nobody knows what became of it.
+fn resent() -> (Rig, PublishFrame) {
     let mut rig = Rig::running();
     rig.publish(1, "t");
     let first = sent(&mut rig);
@@ -91,20 +91,21 @@ fn b12_an_unknown_outcome_is_resent_only_where_the_server_drops_repeats() {
     rig.pass(200);
     let again = sent(&mut rig);
     assert_eq!(again[0].idempotency_key, first[0].idempotency_key);
-    rig.published(again[0].call, Some(ErrorCode::OutcomeUnknown), false);
+    (rig, again[0].clone())
+}
+
+#[test]
+fn b12_an_unknown_outcome_is_resent_only_where_the_server_drops_repeats() {
+    let (mut rig, again) = resent();
+    rig.published(again.call, Some(ErrorCode::OutcomeUnknown), false);
     assert_eq!(rig.settled(), [(1, Some(ErrorCode::OutcomeUnknown))]);
     assert_eq!(sent(&mut rig), []);
 }
 
 #[test]
 fn b12_a_refusal_after_an_attempt_that_may_have_arrived_leaves_the_outcome_unknown() {
-    let mut rig = Rig::running();
-    rig.publish(1, "t");
-    let first = sent(&mut rig);
-    rig.published(first[0].call, Some(ErrorCode::OutcomeUnknown), true);
-    rig.pass(200);
-    let again = sent(&mut rig);
-    rig.published(again[0].call, Some(ErrorCode::PublishRejected), true);
+    let (mut rig, again) = resent();
+    rig.published(again.call, Some(ErrorCode::PublishRejected), true);
     assert_eq!(rig.settled(), [(1, Some(ErrorCode::OutcomeUnknown))]);
 }
 
