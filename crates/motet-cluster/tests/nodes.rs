@@ -2,6 +2,7 @@
 
 mod world;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use motet_cluster::Packet;
@@ -383,4 +384,42 @@ fn a_node_that_has_left_lets_go_of_what_a_decision_gave_it_meanwhile() {
     assert_eq!(world.owner("b"), [2, 3]);
     world.advance(Duration::from_secs(2));
     assert_eq!(world.owner("b"), [2]);
+}
+
+#[test]
+fn more_owners_than_allowed_hand_over_one_by_one_until_three_are_left() {
+    let mut world = World::new(6);
+    let topics = ["a", "b", "c", "d", "e"];
+    topics.iter().for_each(|topic| world.subscribe(6, topic));
+    // Nodes 4 and 5 live under another coordinator for a while, and own topics there.
+    let fence = next_fence(world.route(6, "d").fence.fence);
+    for (n, topic) in [(4, "d"), (5, "e")] {
+        let claim = Frame::Claim { fence, rebuild: false };
+        let route = Route {
+            topic: topic.into(),
+            owner: node(n),
+            fence: RouteFence { fence, generation: Generation::FIRST },
+            handoff_from: None,
+            state: RouteState::Assigned,
+            subscribers: 1,
+        };
+        let routes = vec![route];
+        let assign = Frame::Assign { fence, routes, dropped: Vec::new(), full: false };
+        for frame in [claim, assign] {
+            world.input(n, NodeInput::Announce(Packet::single(node(9), frame)));
+        }
+    }
+    world.run();
+    world.kill(1);
+    let owners = |world: &World| {
+        let owners: BTreeSet<_> = topics.iter().flat_map(|topic| world.owner(topic)).collect();
+        owners.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(owners(&world), [2, 3, 4, 5], "what stands is kept at first");
+    world.server_log.clear();
+    world.advance(Duration::from_secs(6));
+    assert_eq!(owners(&world), [2, 3, 4]);
+    topics.iter().for_each(|topic| assert_eq!(world.owner(topic).len(), 1, "{topic}"));
+    let log: Vec<_> = world.server_log.iter().map(|(n, what, _)| (n.bits(), *what)).collect();
+    assert_eq!(log[0], (5, "unsubscribe"), "it lets go before the next one subscribes: {log:?}");
 }

@@ -1,5 +1,7 @@
 //! What can go wrong, and how it strikes.
 
+use std::collections::BTreeSet;
+
 use motet_cluster::frame::Frame;
 use motet_cluster::node::NodePacket;
 use motet_cluster::table::{Route, RouteState};
@@ -205,8 +207,12 @@ impl World {
                 _ => {}
             }
         }
+        let owners: BTreeSet<_> = before.iter().flatten().map(|view| view.owner).collect();
+        let crowded = owners.len() > self.setup.max_active_nodes as usize;
         for (topic, before) in before.into_iter().enumerate() {
-            if let (Some(before), Some(view)) = (before, self.routes[topic]) {
+            if let (Some(before), Some(view)) = (before, self.routes[topic])
+                && !crowded
+            {
                 self.judge_move(topic, before.owner, view.owner);
             }
         }

@@ -1,5 +1,7 @@
 //! Which node should own a topic: a pure function of the table.
 
+use core::cmp::Reverse;
+
 use motet_protocol::NodeId;
 
 use crate::table::{Member, TransportStatus};
@@ -43,6 +45,26 @@ pub(crate) fn rank(mut candidates: Vec<Candidate>, active_max: u32) -> Vec<Candi
 /// The owner among ranked candidates: the least loaded, the first of equals.
 pub(crate) fn choose(ranked: &[Candidate]) -> Option<NodeId> {
     ranked.iter().min_by_key(|candidate| candidate.load).map(|candidate| candidate.member.node)
+}
+
+/// The owner that should hand over, when more own topics than `active_max`, and those that stay.
+///
+/// Such owners are left when two lives of a cluster meet, for a route that stands is kept. The one
+/// that goes is the worst: errored, hidden, with fewest topics, registered last.
+pub(crate) fn one_too_many(
+    mut candidates: Vec<Candidate>,
+    active_max: u32,
+) -> Option<(NodeId, Vec<Candidate>)> {
+    candidates.retain(|candidate| candidate.load > 0);
+    if candidates.len() <= active_max.max(1) as usize {
+        return None;
+    }
+    let errored = |c: &Candidate| c.member.transport == TransportStatus::Errored;
+    candidates.sort_by_key(|c| {
+        (errored(c), !c.member.visible, Reverse(c.load), c.member.order, c.member.node)
+    });
+    let goes = candidates.pop()?;
+    Some((goes.member.node, candidates))
 }
 
 #[cfg(test)]
@@ -91,6 +113,18 @@ mod tests {
         assert_eq!(chosen(vec![hidden.clone(), errored.clone(), candidate(3, 9)], 3), Some(3));
         assert_eq!(chosen(vec![hidden.clone(), errored.clone()], 3), Some(1));
         assert_eq!(chosen(vec![errored.clone()], 3), Some(2));
+    }
+
+    #[test]
+    fn of_too_many_owners_the_one_with_fewest_topics_goes_but_a_hidden_one_first() {
+        let goes = |candidates, max| one_too_many(candidates, max).map(|(node, _)| node.bits());
+        let owners = || vec![candidate(1, 2), candidate(2, 1), candidate(3, 1), candidate(4, 0)];
+        assert_eq!(goes(owners(), 3), None);
+        assert_eq!(goes(owners(), 2), Some(3));
+        let mut hidden = owners();
+        hidden[0].member.visible = false;
+        assert_eq!(goes(hidden, 2), Some(1));
+        assert_eq!(goes(vec![candidate(1, 1)], 0), None, "somebody must own what is wanted");
     }
 
     #[test]

@@ -190,6 +190,7 @@ impl Coordinator {
             }
         }
         if self.beat_at <= now {
+            self.thin_owners_out(now, out);
             self.beat(now, out);
         }
     }

@@ -6,7 +6,7 @@ use litemap::LiteMap;
 use motet_protocol::fault::planted;
 use motet_protocol::{Fence, Generation, Instant, NodeId, RouteFence};
 
-use super::choice::{Candidate, choose, rank};
+use super::choice::{Candidate, choose, one_too_many, rank};
 use super::{COUNTS_WAIT, Coordinator};
 use crate::frame::ReportedRoute;
 use crate::node::{NodeEvent, Out};
@@ -413,6 +413,25 @@ impl Coordinator {
             } else if from.is_none() {
                 self.holder_gone(&topic, node, now);
             }
+        }
+    }
+
+    /// When more nodes own topics than may, and nothing is on its way, one of them hands its topics
+    /// over to the others.
+    pub(super) fn thin_owners_out<P: Clone>(&mut self, now: Instant, out: &mut Out<P>) {
+        if self.routes.values().any(|entry| entry.due.is_some()) {
+            return;
+        }
+        let mut loads = self.loads();
+        let Some((goes, stay)) = one_too_many(self.candidates(&loads), self.active_max) else {
+            return;
+        };
+        let owned = self.routes.iter().filter(|(_, entry)| entry.route.owner == goes);
+        let topics: Vec<_> = owned.map(|(topic, _)| topic.clone()).collect();
+        for topic in topics {
+            let load = |candidate: &&Candidate| loads.get(&candidate.member.node).copied();
+            let heir = stay.iter().min_by_key(load).map(|candidate| candidate.member.node);
+            self.decide(&topic, heir, Some(goes), &mut loads, now, out);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Checks that need the whole world: after every step, and once all faults have ended.
 
+use std::collections::BTreeSet;
+
 use motet_cluster::client::Client;
 use motet_cluster::frame::Frame;
 use motet_cluster::name::LockName;
@@ -105,7 +107,7 @@ impl World {
         self.checks.fail("one-owner", self.now, &text);
     }
 
-    /// A route never moves away from an owner that is well.
+    /// A route never moves away from an owner that is well, unless too many nodes own topics.
     pub(crate) fn judge_move(&mut self, topic: usize, from: NodeId, to: NodeId) {
         let Some(id) = self.checks.owners.context_of(from) else { return };
         if from == to || self.checks.owners.leaves(from) {
@@ -286,10 +288,18 @@ impl World {
         if self.checks.violation.is_some() {
             return;
         }
-        // What was published before has its deadline; only then is the cluster idle.
+        // What was published before has its deadline, a client gives up a mute connection, and
+        // surplus owners hand over one by one; only then is the cluster idle.
         let idle_at = self.now + PUBLICATIONS_END;
-        while self.checks.calls.waiting() && self.now < idle_at {
+        let mute = |link: &Link| link.client_open && !link.carries;
+        while self.now < idle_at
+            && (self.checks.calls.waiting() || self.crowded() || self.links.iter().any(mute))
+        {
             self.run_until(self.now + 500 * MS);
+        }
+        if self.crowded() {
+            let text = format!("more than {} nodes own topics", self.setup.max_active_nodes);
+            self.checks.fail("one-owner", self.now, &text);
         }
         let before = self.checks.channel_posts;
         let start = self.now;
@@ -306,6 +316,14 @@ impl World {
             let text = format!("at rest {beating:?} act as coordinator");
             self.checks.fail("one-coordinator", self.now, &text);
         }
+    }
+
+    /// Whether more nodes own topics than may.
+    fn crowded(&self) -> bool {
+        let topics = 0..self.setup.topics.len();
+        let holders = topics.flat_map(|topic| self.holders(topic));
+        let owners: BTreeSet<Agent> = holders.map(|link| link.agent).collect();
+        owners.len() > self.setup.max_active_nodes as usize
     }
 
     /// `bounded`: handlers that come and go leave nothing behind.
