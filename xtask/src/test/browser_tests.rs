@@ -1,4 +1,4 @@
-//! The tests of `tests/browser`, three files at a time.
+//! The tests of `tests/browser`, two files at a time.
 
 use std::path::Path;
 use std::time::Duration;

@@ -23,6 +23,16 @@ pub(super) enum Query {
     Prove(Option<Fence>),
 }
 
+/// What a node that holds the office waits for before it governs. Both are asked for at once: each
+/// takes a round trip to the lock manager, and nobody has an owner meanwhile.
+#[derive(Default)]
+pub(super) struct Election {
+    /// Who held a node lock, once the list of held locks is there.
+    members: Option<LiteMap<NodeId, ()>>,
+    /// The term that was asked for, and whether its lock is held.
+    term: Option<(Fence, bool)>,
+}
+
 impl<P: Clone> Node<P> {
     pub(super) fn lock_event(&mut self, event: LockEvent, now: Instant) {
         match event {
@@ -45,7 +55,7 @@ impl<P: Clone> Node<P> {
                 }
             }
             LockEvent::Snapshot { held } => match self.queries.pop_front() {
-                Some(Query::Elect) => self.elect(&held),
+                Some(Query::Elect) => self.elect(&held, now),
                 Some(Query::Prove(above)) => self.prove(&held, above, now),
                 None => self.bad_frame(),
             },
@@ -62,10 +72,15 @@ impl<P: Clone> Node<P> {
                 self.locks.release(|p| p == Purpose::Office, &mut self.out)
             }
             Purpose::Office => {
-                self.role = Role::Electing;
+                self.role = Role::Electing(Election::default());
                 self.query(Query::Elect);
+                if self.known.incarnation != 0 {
+                    // The list seldom holds a higher fence than what this node knows.
+                    let fence = self.fence_above(self.known);
+                    self.claim_term(fence);
+                }
             }
-            Purpose::Term(fence) => self.govern(fence, now),
+            Purpose::Term(fence) => self.term_granted(fence, now),
             Purpose::TermEnd(fence) => {
                 self.end_request(request);
                 self.term_ended(fence, now);
@@ -139,15 +154,28 @@ impl<P: Clone> Node<P> {
         self.locks.request(Purpose::Office, true, self.me, &mut self.out);
     }
 
-    fn elect(&mut self, held: &[HeldLock]) {
-        if !matches!(self.role, Role::Electing) {
-            return;
-        }
+    /// The list of held locks is there: who the members are, and above which fence to govern.
+    fn elect(&mut self, held: &[HeldLock], now: Instant) {
+        let Role::Electing(election) = &mut self.role else { return };
+        election.members = Some(members_of(held));
+        let claimed = election.term.map(|(fence, _)| fence);
         let fences = held.iter().filter_map(|lock| match lock.name {
             LockName::Known(fence) | LockName::Term(fence) => Some(fence),
             _ => None,
         });
-        let highest = fences.chain([self.known]).max().unwrap_or_default();
+        let others = fences.filter(|fence| Some(*fence) != claimed);
+        let highest = others.chain([self.known]).max().unwrap_or_default();
+        if claimed.is_some_and(|claimed| claimed > highest) {
+            return self.govern_if_elected(now);
+        }
+        if let Some(claimed) = claimed {
+            self.locks.release(|purpose| purpose == Purpose::Term(claimed), &mut self.out);
+        }
+        let fence = self.fence_above(highest);
+        self.claim_term(fence);
+    }
+
+    fn fence_above(&mut self, highest: Fence) -> Fence {
         let highest = match highest.incarnation {
             0 => Fence { incarnation: (self.rng.u64() & FENCE_NUMBER_MAX).max(1), epoch: 0 },
             // Only a forger has counted so far: the cluster goes on in the next incarnation.
@@ -161,22 +189,30 @@ impl<P: Clone> Node<P> {
         let stride = 1 + self.rng.below(EPOCH_STRIDE);
         let epoch =
             if planted("repeat-epoch") { highest.epoch.max(1) } else { highest.epoch + stride };
-        self.members_at_election = members_of(held);
-        self.claim_term(Fence { epoch, ..highest });
+        Fence { epoch, ..highest }
     }
 
     fn claim_term(&mut self, fence: Fence) {
-        if matches!(self.role, Role::Electing) {
+        if let Role::Electing(election) = &mut self.role {
+            election.term = Some((fence, false));
             self.locks.request(Purpose::Term(fence), false, self.me, &mut self.out);
         }
     }
 
-    fn govern(&mut self, fence: Fence, now: Instant) {
-        if !matches!(self.role, Role::Electing) {
-            self.locks.release(|purpose| purpose == Purpose::Term(fence), &mut self.out);
-            return;
+    fn term_granted(&mut self, fence: Fence, now: Instant) {
+        match &mut self.role {
+            Role::Electing(Election { term: Some((claimed, held)), .. }) if *claimed == fence => {
+                *held = true;
+                self.govern_if_elected(now);
+            }
+            _ => self.locks.release(|purpose| purpose == Purpose::Term(fence), &mut self.out),
         }
-        let mut members = core::mem::take(&mut self.members_at_election);
+    }
+
+    fn govern_if_elected(&mut self, now: Instant) {
+        let Role::Electing(election) = &mut self.role else { return };
+        let Some((fence, true)) = election.term else { return };
+        let Some(mut members) = election.members.take() else { return };
         members.insert(self.me, ());
         let me = self.me;
         members.keys().filter(|node| **node != me).for_each(|node| self.watch_death(*node));
@@ -209,9 +245,9 @@ impl<P: Clone> Node<P> {
             return;
         }
         if let Some(above) = above.filter(|above| *above >= coordinator.fence()) {
-            self.role = Role::Electing;
+            self.role = Role::Electing(Election::default());
             self.known = self.known.max(above);
-            self.elect(held);
+            self.elect(held, now);
         }
         self.revalidate_at = None;
         // What it owned before it slept stands once the members have said what they know.
@@ -222,7 +258,7 @@ impl<P: Clone> Node<P> {
 
     /// Governs no more; who does will be heard.
     pub(super) fn step_down(&mut self, now: Instant) {
-        if !matches!(self.role, Role::Governing(_) | Role::Electing) {
+        if !matches!(self.role, Role::Governing(_) | Role::Electing(_)) {
             return;
         }
         self.locks.release(

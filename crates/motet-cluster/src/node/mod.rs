@@ -22,7 +22,7 @@ pub use api::{
 };
 pub(crate) use out::Out;
 
-use self::election::Query;
+use self::election::{Election, Query};
 use self::locks::{Locks, Purpose};
 use self::pages::Pages;
 use self::relay::Relay;
@@ -48,7 +48,7 @@ enum Role {
     /// Somebody else governs.
     Following,
     /// Holds the coordinator lock and looks for its fence.
-    Electing,
+    Electing(Election),
     /// Governs.
     Governing(Box<Coordinator>),
 }
@@ -91,8 +91,6 @@ pub struct Node<P> {
     listening: Option<Instant>,
     /// Since when nobody governs.
     orphaned: Option<Instant>,
-    /// Who held a node lock when this node was elected.
-    members_at_election: LiteMap<NodeId, ()>,
     /// The last election took the lock from a holder that did not answer.
     deposed: Option<NodeId>,
     /// An owner, and who holds the office, looks at the clock at least this often, so that it
@@ -149,7 +147,6 @@ impl<P: Clone> Node<P> {
             pinged: None,
             listening: None,
             orphaned: None,
-            members_at_election: LiteMap::new(),
             deposed: None,
             look_at: None,
             revalidate_at: None,
@@ -236,7 +233,7 @@ impl<P: Clone> Node<P> {
     }
 
     fn must_notice_stalls(&self) -> bool {
-        !self.owner.is_empty() || matches!(self.role, Role::Electing | Role::Governing(_))
+        !self.owner.is_empty() || matches!(self.role, Role::Electing(_) | Role::Governing(_))
     }
 
     fn tick(&mut self, now: Instant) {

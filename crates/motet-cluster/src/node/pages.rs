@@ -279,7 +279,7 @@ impl<P: Clone> Node<P> {
             // The next coordinator moves the topics: this one reports itself leaving to it.
             self.step_down(now);
         } else {
-            if matches!(self.role, Role::Electing) {
+            if matches!(self.role, Role::Electing(_)) {
                 self.step_down(now);
             }
             self.locks.release(|purpose| purpose == Purpose::Office, &mut self.out);

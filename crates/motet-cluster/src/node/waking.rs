@@ -40,7 +40,7 @@ impl<P: Clone> Node<P> {
             Role::Following => self.out.announce(Frame::Revalidate { fence: self.known }),
             // Nobody governs, or the office was taken away meanwhile: the next table says what
             // stands.
-            Role::Joining { .. } | Role::Electing => {}
+            Role::Joining { .. } | Role::Electing(_) => {}
         }
         self.revalidate_at = Some(now + REVALIDATE_WAIT);
     }

@@ -93,7 +93,9 @@ impl Driver {
     pub(super) fn start(&self) {
         self.tell(ClientInput::Start);
         if self.core.borrow().is_none() && self.tab.borrow().is_none() {
-            let lifecycle = Lifecycle::listen(self.listener(Self::page_event));
+            let me = self.me.clone();
+            let has_worker = move || me.upgrade().is_some_and(|driver| driver.has_own_node());
+            let lifecycle = Lifecycle::listen(has_worker, self.listener(Self::page_event));
             *self.lifecycle.borrow_mut() = Some(lifecycle);
             self.claim_tab(Self::claimed);
         }

@@ -64,6 +64,11 @@ impl Driver {
         self.page_lock.take();
     }
 
+    /// Whether the page's node is its own; a shared one is told of the page by its lock.
+    pub(super) fn has_own_node(&self) -> bool {
+        self.node.borrow().is_some() && self.page_lock.borrow().is_none()
+    }
+
     fn node_message(&self, start: u32, message: &JsValue) {
         let Ok((packet, skipped)) = post::from_message(message) else {
             return self.count_bad_frames(1);
