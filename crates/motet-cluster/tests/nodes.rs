@@ -387,6 +387,23 @@ fn a_node_that_has_left_lets_go_of_what_a_decision_gave_it_meanwhile() {
 }
 
 #[test]
+fn a_topic_that_is_wanted_again_keeps_the_owner_that_may_still_be_subscribed() {
+    let mut world = World::new(4);
+    ["a", "b", "c"].iter().for_each(|topic| world.subscribe(4, topic));
+    assert_eq!(world.owner("c"), [3]);
+    world.page(4, ToNode::Unsubscribe { topics: vec!["b".into(), "c".into()] });
+    world.run();
+    assert_eq!(world.owner("c"), [] as [u64; 0]);
+    world.subscribe(4, "c");
+    assert_eq!(world.owner("c"), [3]);
+    world.page(4, ToNode::Unsubscribe { topics: vec!["c".into()] });
+    world.run();
+    world.advance(Duration::from_secs(8));
+    world.subscribe(4, "c");
+    assert_eq!(world.owner("c"), [2], "after a while the usual choice");
+}
+
+#[test]
 fn more_owners_than_allowed_hand_over_one_by_one_until_three_are_left() {
     let mut world = World::new(6);
     let topics = ["a", "b", "c", "d", "e"];

@@ -86,8 +86,9 @@ pub enum TransportOp<P> {
         /// Recover what followed this position.
         since: Option<Position>,
     },
-    /// Give up a server subscription; answered by [`TransportEvent::Unsubscribed`] with no error,
-    /// also when there was none.
+    /// Give up a server subscription; answered by [`TransportEvent::Unsubscribed`] with no error
+    /// once the server has confirmed it, and also when there was none. One answer may be for
+    /// several that were asked before it.
     Unsubscribe {
         /// The topic.
         topic: String,

@@ -211,9 +211,12 @@ impl World {
         let crowded = owners.len() > self.setup.max_active_nodes as usize;
         for (topic, before) in before.into_iter().enumerate() {
             if let (Some(before), Some(view)) = (before, self.routes[topic])
-                && !crowded
+                && before.owner != view.owner
             {
-                self.judge_move(topic, before.owner, view.owner);
+                self.checks.moved_at = self.now;
+                if !crowded {
+                    self.judge_move(topic, before.owner, view.owner);
+                }
             }
         }
         if changed && !self.waiting.is_empty() {

@@ -158,7 +158,7 @@ impl Coordinator {
         }
         self.changed_members.remove(&node);
         self.gone_members.insert(node, ());
-        self.forget_subscriber(node);
+        self.forget_subscriber(node, now);
         if self.rebuild_until.is_some() {
             self.decide_if_complete(now, out);
         } else {

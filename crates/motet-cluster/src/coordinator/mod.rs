@@ -39,8 +39,11 @@ pub(crate) struct Coordinator {
     changed_members: LiteMap<NodeId, ()>,
     gone_members: LiteMap<NodeId, ()>,
     changed_routes: LiteMap<String, ()>,
-    /// Dropped and not announced yet, with their owners: who is wanted again at once keeps its owner.
-    dropped_routes: LiteMap<String, NodeId>,
+    /// Dropped and not announced yet.
+    dropped_routes: LiteMap<String, ()>,
+    /// Who owned what was dropped, and until when that matters: a topic that is wanted again keeps
+    /// its owner, for another one would subscribe before this one has unsubscribed.
+    former_owners: LiteMap<String, (NodeId, Instant)>,
     table_wanted: bool,
     capabilities: Capabilities,
 }
@@ -82,6 +85,7 @@ impl Coordinator {
             gone_members: LiteMap::new(),
             changed_routes: LiteMap::new(),
             dropped_routes: LiteMap::new(),
+            former_owners: LiteMap::new(),
             table_wanted: false,
             capabilities: CAPABILITIES,
         }
@@ -135,7 +139,7 @@ impl Coordinator {
         }
         let changed = core::mem::take(&mut self.changed_routes);
         let dropped = core::mem::take(&mut self.dropped_routes);
-        let dropped: Vec<_> = dropped.into_iter().map(|(topic, _)| topic).collect();
+        let dropped: Vec<_> = dropped.into_iter().map(|(topic, ())| topic).collect();
         let routes: Vec<_> =
             changed.keys().filter_map(|topic| Some(self.routes.get(topic)?.row())).collect();
         if !routes.is_empty() || !dropped.is_empty() {
@@ -190,6 +194,7 @@ impl Coordinator {
             }
         }
         if self.beat_at <= now {
+            self.forget_former_owners(now);
             self.thin_owners_out(now, out);
             self.beat(now, out);
         }

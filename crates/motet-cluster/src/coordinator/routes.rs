@@ -16,7 +16,8 @@ use crate::table::{Route, RouteState};
 const CONFIRM_WAIT: Duration = Duration::from_millis(500);
 /// ... so often, and then given to another node.
 const CONFIRM_TRIES: u32 = 3;
-/// A handoff that does not end is cut short: the new owner proceeds.
+/// A handoff that does not end is cut short: the new owner proceeds. So long an owner also has to
+/// unsubscribe from what nobody wants any more.
 const HANDOFF_WAIT: Duration = Duration::from_secs(5);
 
 /// One route as the coordinator sees it.
@@ -116,7 +117,8 @@ impl Coordinator {
             let entry = RouteEntry::new(self.undecided(topic));
             self.routes.insert(topic.to_owned(), entry);
         }
-        let before = self.dropped_routes.remove(topic);
+        self.dropped_routes.remove(topic);
+        let former = self.former_owners.remove(topic).map(|(owner, _)| owner);
         let entry = self.routes.get_mut(topic).expect("inserted above");
         entry.subscribers.insert(node, ());
         entry.count_changed = true;
@@ -125,7 +127,8 @@ impl Coordinator {
             entry.route.fence.fence != self.fence && !self.members.contains_key(&entry.route.owner);
         let failed = matches!(entry.route.state, RouteState::Failed(_));
         if self.rebuild_until.is_none() && (undecided || failed) {
-            let keep = if failed { Some(entry.route.owner) } else { before };
+            // A former owner may not have unsubscribed at the server yet, and does so in order.
+            let keep = if failed { Some(entry.route.owner) } else { former };
             self.decide(topic, keep, None, loads, now, out);
         }
     }
@@ -148,17 +151,23 @@ impl Coordinator {
         entry.count_changed = true;
         self.counts_at.get_or_insert(now + COUNTS_WAIT);
         if entry.subscribers.is_empty() && self.rebuild_until.is_none() {
-            self.drop_route(topic);
+            self.drop_route(topic, now);
         }
     }
 
-    fn drop_route(&mut self, topic: &str) {
+    fn drop_route(&mut self, topic: &str, now: Instant) {
         let Some(entry) = self.routes.remove(topic) else { return };
         self.changed_routes.remove(topic);
-        self.dropped_routes.insert(topic.to_owned(), entry.route.owner);
+        self.dropped_routes.insert(topic.to_owned(), ());
+        self.former_owners.insert(topic.to_owned(), (entry.route.owner, now + HANDOFF_WAIT));
     }
 
-    pub(super) fn forget_subscriber(&mut self, node: NodeId) {
+    /// Forgets former owners that have had time to unsubscribe.
+    pub(super) fn forget_former_owners(&mut self, now: Instant) {
+        self.former_owners.retain(|_, (_, until)| *until > now);
+    }
+
+    pub(super) fn forget_subscriber(&mut self, node: NodeId, now: Instant) {
         let mut empty = Vec::new();
         for (topic, entry) in &mut self.routes {
             if entry.subscribers.remove(&node).is_some() {
@@ -169,7 +178,7 @@ impl Coordinator {
             }
         }
         if self.rebuild_until.is_none() {
-            empty.iter().for_each(|topic| self.drop_route(topic));
+            empty.iter().for_each(|topic| self.drop_route(topic, now));
         }
     }
 
@@ -260,7 +269,7 @@ impl Coordinator {
         self.register_new();
         let unwanted = self.routes.iter().filter(|(_, entry)| entry.subscribers.is_empty());
         let unwanted: Vec<_> = unwanted.map(|(topic, _)| topic.clone()).collect();
-        unwanted.iter().for_each(|topic| self.drop_route(topic));
+        unwanted.iter().for_each(|topic| self.drop_route(topic, now));
         let mut loads = self.loads();
         let topics: Vec<_> = self.routes.keys().cloned().collect();
         for topic in topics {

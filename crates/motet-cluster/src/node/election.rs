@@ -235,7 +235,11 @@ impl<P: Clone> Node<P> {
 
     /// Whether the coordinator lock is ours is in the list: its holder is the holder of our life.
     fn prove(&mut self, held: &[HeldLock], above: Option<Fence>, now: Instant) {
-        let Role::Governing(coordinator) = &self.role else { return };
+        let coordinator = match &self.role {
+            Role::Governing(coordinator) => coordinator,
+            Role::Following => return self.ask_coordinator(held),
+            Role::Joining { .. } | Role::Electing(_) => return,
+        };
         let holder = |wanted: LockName| {
             held.iter().find(|lock| lock.name == wanted).map(|lock| &lock.holder)
         };

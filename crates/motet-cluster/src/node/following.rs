@@ -60,6 +60,7 @@ impl<P: Clone> Node<P> {
     pub(super) fn recognise(&mut self, from: NodeId, fence: Fence, now: Instant) {
         if fence != self.known {
             self.predecessor = self.author.map(|author| (author, self.known));
+            self.ask_anew(now);
         }
         self.known = fence;
         self.author = Some(from);

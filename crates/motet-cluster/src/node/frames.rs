@@ -252,10 +252,10 @@ impl<P: Clone> Node<P> {
 
     fn assign(&mut self, routes: &[Route], dropped: &[String], full: bool) {
         self.routes_changed(routes, dropped, full);
-        if full && self.governs().is_none() {
-            self.revalidated();
-        } else if full && self.revalidate_at.is_none() {
+        if full && self.revalidate_at.is_none() {
             self.owner.resume(&mut self.out);
+        } else if full && self.governs().is_none() {
+            self.revalidated();
         }
     }
 

@@ -275,17 +275,12 @@ impl<P: Clone> Node<P> {
         };
         if alone {
             self.owner.end(&mut self.out);
-        } else if self.governs().is_some() {
-            // The next coordinator moves the topics: this one reports itself leaving to it.
-            self.step_down(now);
-        } else {
-            if matches!(self.role, Role::Electing(_)) {
-                self.step_down(now);
-            }
-            self.locks.release(|purpose| purpose == Purpose::Office, &mut self.out);
-            if let Some(coordinator) = self.coordinator {
-                self.out.send(coordinator, Frame::Leaving { node: self.me, graceful: true });
-            }
+        }
+        // Who governs next moves the topics: this node reports itself leaving to it.
+        self.step_down(now);
+        self.locks.release(|purpose| purpose == Purpose::Office, &mut self.out);
+        if let Some(coordinator) = self.coordinator {
+            self.out.send(coordinator, Frame::Leaving { node: self.me, graceful: true });
         }
     }
 

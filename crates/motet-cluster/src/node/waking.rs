@@ -8,6 +8,8 @@ use motet_protocol::fault::planted;
 use super::election::Query;
 use super::{Node, NodeEvent, Role};
 use crate::frame::Frame;
+use crate::lock::HeldLock;
+use crate::name::LockName;
 
 /// How often the question is repeated while nobody answers.
 const REVALIDATE_WAIT: Duration = Duration::from_millis(500);
@@ -23,6 +25,7 @@ impl<P: Clone> Node<P> {
         }
         self.owner.pause();
         self.revalidate_at = Some(now);
+        self.revalidate_asked = false;
     }
 
     pub(super) fn revalidate_tick(&mut self, now: Instant) {
@@ -30,14 +33,13 @@ impl<P: Clone> Node<P> {
             return;
         }
         match &self.role {
-            Role::Governing(_) => {
+            // Nothing is owned: there is nothing to ask.
+            Role::Following if self.owner.is_empty() => return self.resume_owner(),
+            Role::Governing(_) | Role::Following => {
                 if !self.queries.iter().any(|query| matches!(query, Query::Prove(_))) {
                     self.query(Query::Prove(None));
                 }
             }
-            // Nothing is owned: there is nothing to ask.
-            _ if self.owner.is_empty() => return self.revalidated(),
-            Role::Following => self.out.announce(Frame::Revalidate { fence: self.known }),
             // Nobody governs, or the office was taken away meanwhile: the next table says what
             // stands.
             Role::Joining { .. } | Role::Electing(_) => {}
@@ -45,8 +47,33 @@ impl<P: Clone> Node<P> {
         self.revalidate_at = Some(now + REVALIDATE_WAIT);
     }
 
-    /// The routes stand, or what did not stand is given up.
+    /// Asks the coordinator whether the routes stand, once the list of held locks has shown that it
+    /// governs. What it said while this node slept may still be queued, and it may be dead.
+    pub(super) fn ask_coordinator(&mut self, held: &[HeldLock]) {
+        let governs = held.iter().any(|lock| lock.name == LockName::Term(self.known));
+        if governs && self.revalidate_at.is_some() {
+            self.revalidate_asked = true;
+            self.out.announce(Frame::Revalidate { fence: self.known });
+        }
+    }
+
+    /// The fence that was asked under is not the one that is followed now.
+    pub(super) fn ask_anew(&mut self, now: Instant) {
+        self.revalidate_asked = false;
+        if let Some(at) = &mut self.revalidate_at {
+            *at = now;
+        }
+    }
+
+    /// A table came: the routes stand, or what did not stand is given up.
     pub(super) fn revalidated(&mut self) {
+        if self.revalidate_asked {
+            self.resume_owner();
+        }
+    }
+
+    fn resume_owner(&mut self) {
+        self.revalidate_asked = false;
         if self.revalidate_at.take().is_some() {
             self.owner.resume(&mut self.out);
         }

@@ -49,13 +49,10 @@ impl<P: Clone> Client<P> {
             return self.gave_up(topic);
         };
         match phase {
-            Phase::Leaving { id, then } => {
+            // Said once, when the server has confirmed it: only then is the topic free.
+            Phase::Leaving { id, .. } => {
                 if let Some(subscription) = self.topics.get_mut(&topic) {
                     subscription.phase = Phase::Leaving { id, then: Afterwards::Forget };
-                }
-                // Of two unsubscribes the first is answered now, the second by the server.
-                if then == Afterwards::SubscribeAnew {
-                    self.gave_up(topic);
                 }
             }
             Phase::Subscribing { id } if self.unsent(id) => {

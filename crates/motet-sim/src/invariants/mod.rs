@@ -49,6 +49,8 @@ pub(crate) struct Checks {
     pub(crate) calls: Calls,
     /// Posts on channels so far.
     pub(crate) channel_posts: u64,
+    /// When a topic last got another owner.
+    pub(crate) moved_at: u64,
     /// Posts on ports so far.
     pub(crate) port_posts: u64,
     pub(crate) next_judgement: u64,
@@ -75,6 +77,7 @@ impl Checks {
             streams: Streams::default(),
             calls: Calls::default(),
             channel_posts: 0,
+            moved_at: 0,
             port_posts: 0,
             next_judgement: 0,
             last_disturbance: 0,
@@ -174,10 +177,18 @@ impl Checks {
         )
     }
 
-    pub(crate) fn gap(&mut self, key: StreamKey, gap: &Gap, kept: Option<&Kept>, at: u64) {
+    /// `asks`: the page has a node that runs, through which it can ask for what it misses.
+    pub(crate) fn gap(
+        &mut self,
+        key: StreamKey,
+        gap: &Gap,
+        kept: Option<&Kept>,
+        asks: bool,
+        at: u64,
+    ) {
         // A half-open connection is found by its missing pings, and opened again after a backoff.
         let excused = if self.backoff { BACKOFF_GRACE } else { 0 };
-        let calm = at.saturating_sub(self.last_disturbance + excused);
+        let calm = if asks { at.saturating_sub(self.last_disturbance + excused) } else { 0 };
         let verdict = self.streams.gap(key, gap, kept, calm, &self.log);
         self.note(at, verdict);
     }

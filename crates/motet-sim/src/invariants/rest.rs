@@ -11,6 +11,7 @@ use motet_protocol::NodeId;
 use super::delivery::StreamKey;
 use crate::driver::host::Host;
 use crate::media::lock::Agent;
+use crate::media::port::PortId;
 use crate::server::Link;
 use crate::setup::USUAL_SLOWEST;
 use crate::world::context::{AppCall, ContextId, Task};
@@ -110,7 +111,7 @@ impl World {
     /// A route never moves away from an owner that is well, unless too many nodes own topics.
     pub(crate) fn judge_move(&mut self, topic: usize, from: NodeId, to: NodeId) {
         let Some(id) = self.checks.owners.context_of(from) else { return };
-        if from == to || self.checks.owners.leaves(from) {
+        if self.checks.owners.leaves(from) {
             return;
         }
         let context = &self.contexts[id];
@@ -147,10 +148,10 @@ impl World {
     fn judge_orphan(&mut self, topic: usize) {
         let listened = self.checks.streams.wanted().any(|key| {
             let context = &self.contexts[key.page];
-            let port = context.page.as_ref().and_then(|page| page.port);
-            let hosted =
-                port.is_some_and(|port| self.contexts[self.ports[port].host].acting(self.now));
-            key.topic == topic && hosted && context.acting(self.now) && context.timer_grid == 0
+            key.topic == topic
+                && self.hosts(context.page.as_ref().and_then(|page| page.port))
+                && context.acting(self.now)
+                && context.timer_grid == 0
         });
         let possible = self.server.up
             && self.online
@@ -176,6 +177,11 @@ impl World {
             let text = format!("{name} is listened on and has had no owner since {since} us");
             self.checks.fail("no-orphan", self.now, &text);
         }
+    }
+
+    /// Whether a page's port leads to a node that runs.
+    pub(crate) fn hosts(&self, port: Option<PortId>) -> bool {
+        port.is_some_and(|port| self.contexts[self.ports[port].host].acting(self.now))
     }
 
     fn nodes_of(&self, agents: &[Agent]) -> Vec<NodeId> {
@@ -301,10 +307,13 @@ impl World {
             let text = format!("more than {} nodes own topics", self.setup.max_active_nodes);
             self.checks.fail("one-owner", self.now, &text);
         }
-        let before = self.checks.channel_posts;
-        let start = self.now;
-        self.run_until(start + QUIET_WATCH);
-        let posts = self.checks.channel_posts - before;
+        let mut start = self.now;
+        let mut posts = self.posts_until(start + QUIET_WATCH);
+        if self.checks.moved_at >= start {
+            // Something happened: the page of an owner had no token when the old one ended.
+            start = self.now;
+            posts = self.posts_until(start + QUIET_WATCH);
+        }
         if posts * SECOND >= QUIET_RATE * QUIET_WATCH {
             let text = format!("{posts} posts in {} s of idleness", QUIET_WATCH / SECOND);
             self.checks.fail("quiet", self.now, &text);
@@ -316,6 +325,12 @@ impl World {
             let text = format!("at rest {beating:?} act as coordinator");
             self.checks.fail("one-coordinator", self.now, &text);
         }
+    }
+
+    fn posts_until(&mut self, end: u64) -> u64 {
+        let before = self.checks.channel_posts;
+        self.run_until(end);
+        self.checks.channel_posts - before
     }
 
     /// Whether more nodes own topics than may.
