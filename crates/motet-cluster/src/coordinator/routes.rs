@@ -127,9 +127,11 @@ impl Coordinator {
             entry.route.fence.fence != self.fence && !self.members.contains_key(&entry.route.owner);
         let failed = matches!(entry.route.state, RouteState::Failed(_));
         if self.rebuild_until.is_none() && (undecided || failed) {
-            // A former owner may not have unsubscribed at the server yet, and does so in order.
+            // A former owner may not have unsubscribed at the server yet: it subscribes again in
+            // order, or says when it has.
             let keep = if failed { Some(entry.route.owner) } else { former };
-            self.decide(topic, keep, None, loads, now, out);
+            let releases = former.and_then(|former| self.hands_over(former));
+            self.decide(topic, keep, releases, loads, now, out);
         }
     }
 

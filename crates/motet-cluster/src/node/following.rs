@@ -59,7 +59,6 @@ impl<P: Clone> Node<P> {
     /// Notes who governs, leaves the trace of its fence, and waits for the end of its term.
     pub(super) fn recognise(&mut self, from: NodeId, fence: Fence, now: Instant) {
         if fence != self.known {
-            self.predecessor = self.author.map(|author| (author, self.known));
             self.ask_anew(now);
         }
         self.known = fence;

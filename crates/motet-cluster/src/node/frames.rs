@@ -45,7 +45,7 @@ impl<P: Clone> Node<P> {
             Frame::Assign { fence, routes, dropped, full } => {
                 if self.obeys(from, *fence, now) {
                     self.assign(routes, dropped, *full);
-                } else if self.predecessor == Some((from, *fence)) {
+                } else if *fence < self.known {
                     self.given_away_before(routes);
                 }
             }
@@ -230,9 +230,9 @@ impl<P: Clone> Node<P> {
         self.pages_members(members, gone, full);
     }
 
-    /// Decisions of the last coordinator that arrive after its successor's first word. They give
+    /// Decisions of an earlier coordinator that arrive after a later one's first word. They give
     /// nothing any more, but a topic that one of them takes away was taken away: others may act on
-    /// it already. The successor learns of it, for this node may be the only one that knows.
+    /// it already. Who governs learns of it, for this node may be the only one that knows.
     fn given_away_before(&mut self, routes: &[Route]) {
         let newer = |route: &Route| {
             self.replica.route(&route.topic).is_none_or(|known| known.fence < route.fence)

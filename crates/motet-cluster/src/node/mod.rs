@@ -80,9 +80,6 @@ pub struct Node<P> {
     /// Who acts, or acted, under that fence: its decisions count until a higher fence is known,
     /// also those that arrive after the end of its term.
     author: Option<NodeId>,
-    /// The author and the fence before these: what it gave away stays given away, also when the
-    /// word of it comes late.
-    predecessor: Option<(NodeId, Fence)>,
     coordinator: Option<NodeId>,
     /// Last sign of life of the coordinator, and when it was asked for one since.
     heard: Instant,
@@ -143,7 +140,6 @@ impl<P: Clone> Node<P> {
             alive: false,
             known: Fence::default(),
             author: None,
-            predecessor: None,
             coordinator: None,
             heard: now,
             pinged: None,

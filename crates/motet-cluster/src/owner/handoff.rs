@@ -31,11 +31,11 @@ impl<P: Clone> Owner<P> {
                 }
             }
             Some(_) => {}
-            // It was released to another before: the owner must not wait for what has happened.
-            None if asked => {
-                let (topic, fence) = (route.topic.clone(), route.fence);
-                out.send(route.owner, Frame::Released { topic, fence, position: None });
-            }
+            None if asked => match self.given_up.get_mut(&route.topic) {
+                Some(waiting) => *waiting = Some((route.owner, route.fence)),
+                // It was released before: the owner must not wait for what has happened.
+                None => tell_released(&route.topic, route.owner, route.fence, out),
+            },
             None => {}
         }
     }
@@ -72,6 +72,7 @@ impl<P: Clone> Owner<P> {
             }
             return;
         }
+        self.given_up.remove(topic);
         let mut owned = Owned::new(route.fence, shard_of(topic), self.limits);
         if let Some(from) = waits_for {
             owned.phase = Phase::AwaitingRelease { from };
@@ -147,7 +148,24 @@ impl<P: Clone> Owner<P> {
         let Some(owned) = self.topics.remove(topic) else { return };
         self.batches.discard_topic(owned.shard, topic);
         if !owned.is_waiting() {
+            self.given_up.insert(topic.to_owned(), None);
             out.transport(TransportOp::Unsubscribe { topic: topic.to_owned() });
+        }
+    }
+
+    /// The server has confirmed that a topic that was given up is not subscribed any more.
+    pub(super) fn given_up_at_server(&mut self, topic: &str, out: &mut Out<P>) {
+        if let Some(Some((to, fence))) = self.given_up.remove(topic) {
+            tell_released(topic, to, fence, out);
+        }
+    }
+
+    /// The connection is lost, and with it every subscription.
+    pub(super) fn all_given_up_at_server(&mut self, out: &mut Out<P>) {
+        for (topic, waiting) in core::mem::take(&mut self.given_up) {
+            if let Some((to, fence)) = waiting {
+                tell_released(&topic, to, fence, out);
+            }
         }
     }
 
@@ -207,4 +225,9 @@ impl<P: Clone> Owner<P> {
             out.send(to, Frame::Released { topic: topic.to_owned(), fence, position });
         }
     }
+}
+
+/// Tells the new owner that it may begin; where this one stopped is not known any more.
+fn tell_released<P: Clone>(topic: &str, to: NodeId, fence: RouteFence, out: &mut Out<P>) {
+    out.send(to, Frame::Released { topic: topic.to_owned(), fence, position: None });
 }

@@ -43,6 +43,8 @@ pub(crate) struct Owner<P> {
     limits: OwnerLimits,
     rng: Rng,
     topics: LiteMap<String, Owned<P>>,
+    /// Given up, and not yet confirmed by the server; with who waits for that, and by which decision.
+    given_up: LiteMap<String, Option<(NodeId, RouteFence)>>,
     fetches: LiteMap<CallId, Fetch>,
     batches: Batches<P>,
     confirmations: Vec<Confirmation>,
@@ -62,6 +64,7 @@ impl<P: Clone> Owner<P> {
             limits,
             rng,
             topics: LiteMap::new(),
+            given_up: LiteMap::new(),
             fetches: LiteMap::new(),
             batches: Batches::new(me, limits.batch_window),
             confirmations: Vec::new(),
@@ -90,9 +93,10 @@ impl<P: Clone> Owner<P> {
         self.topics.get(&route.topic).is_some_and(|owned| owned.fence < route.fence)
     }
 
-    /// Whether a server connection is wanted: a topic that only awaits its release needs none yet.
+    /// Whether a server connection is wanted: a topic that only awaits its release needs none yet,
+    /// one that was given up needs it until the server has confirmed that.
     pub(crate) fn wants_connection(&self) -> bool {
-        self.topics.values().any(|owned| !owned.is_waiting())
+        !self.given_up.is_empty() || self.topics.values().any(|owned| !owned.is_waiting())
     }
 
     pub(crate) fn take_confirmations(&mut self) -> Vec<Confirmation> {
@@ -214,6 +218,7 @@ impl<P: Clone> Owner<P> {
         terminal: bool,
         out: &mut Out<P>,
     ) {
+        self.given_up_at_server(topic, out);
         let Some(owned) = self.topics.get_mut(topic) else { return };
         match (&owned.phase, error) {
             (Phase::Releasing { .. }, _) => self.released_at_server(topic, out),
@@ -228,6 +233,7 @@ impl<P: Clone> Owner<P> {
     /// The connection is lost; the transport subscribes again by itself unless it is for good.
     pub(crate) fn disconnected(&mut self, error: &Error, terminal: bool, out: &mut Out<P>) {
         self.refused = terminal.then(|| error.clone());
+        self.all_given_up_at_server(out);
         let topics: Vec<_> = self.topics.keys().cloned().collect();
         for topic in topics {
             let Some(owned) = self.topics.get_mut(&topic) else { continue };
