@@ -160,6 +160,11 @@ async function run(stage: Stage, scenario: Scenario, topic: string): Promise<Run
     .filter(({ page }) => page !== victim.name)
     .map((log) => outage(accepted, log, { fromMs: atMs, toMs: Math.min(untilMs, accepted.at(-1)?.atMs ?? untilMs) }).largestGapMs);
   const found = faults(accepted, scenario.victimLives === true ? logs : [...logs, before]);
+  for (const { page, entries } of logs) {
+    for (const entry of entries) {
+      if (entry.kind === "gap") console.log(`    gap event in ${page}, ${page === victim.name ? "the victim" : "a survivor"}: ${entry.reason}, ${entry.from?.offset} to ${entry.to?.offset}`);
+    }
+  }
   for (const tab of tabs) if (tab.isOpen) await tab.close();
   return { largestGapMs: Math.max(...gapsMs), ...found };
 }

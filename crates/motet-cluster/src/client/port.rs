@@ -59,7 +59,7 @@ impl<P: Clone> Client<P> {
                 if let Some(topic) = self.topics.get_mut(&topic)
                     && topic.awaits(call)
                 {
-                    topic.join_refused(&mut self.env);
+                    topic.join_misdirected(&mut self.env);
                 }
             }
             ToPage::Published { call, error, idempotent } => {

@@ -225,7 +225,10 @@ impl<P: Clone> Topic<P> {
         if moved || matches!(self.state, SubscriptionState::Failed(_)) {
             self.unsettle(env);
         }
-        if raised || first || self.join.is_some_and(|join| join.fence != self.fence) {
+        // Whoever could not tell may be able to now. Waiting for a timer would take a second in a
+        // hidden page.
+        let again = |join: Join| join.fence != self.fence || join.refused > 0;
+        if raised || first || self.join.is_some_and(again) {
             self.join_anew(env);
         }
     }
@@ -345,6 +348,14 @@ impl<P: Clone> Topic<P> {
         join.refused = 0;
         join.retry = env.now + JOIN_RETRY;
         env.wake_at(join.retry);
+    }
+
+    /// Who was asked does not own the topic: the owner has not been asked yet.
+    pub(super) fn join_misdirected(&mut self, env: &mut Env<P>) {
+        if let Some(join) = &mut self.join {
+            join.sent = None;
+        }
+        self.join_refused(env);
     }
 
     /// The asked node could not tell: asked again soon, later each time.

@@ -122,6 +122,32 @@ fn a_node_that_does_not_own_the_topic_yet_is_asked_again_soon() {
 }
 
 #[test]
+fn a_hole_stays_open_while_only_nodes_that_do_not_own_the_topic_have_answered() {
+    let mut rig = Rig::live();
+    rig.data(OWNER, 1, "a", 15..=15);
+    let join = rig.join();
+    rig.port(ToPage::NotOwner { topic: "t".into(), call: join.call });
+    // The timers of a hidden page are late: the next question and the end of the wait fall together.
+    rig.sleep(600);
+    rig.input(ClientInput::Tick);
+    let join = rig.join();
+    assert_eq!(rig.seen(), [], "given up before the owner was asked");
+    rig.joined(&join, 1, at("a", 15), 11..16);
+    assert_eq!(rig.seen(), live(11..=15));
+}
+
+#[test]
+fn a_route_that_the_node_tells_of_is_asked_at_once_when_the_node_could_not_tell_before() {
+    let mut rig = Rig::running();
+    rig.subscribe(1, "t", 0);
+    rig.routes(&[route("t", OWNER, 1)]);
+    let join = rig.join();
+    rig.port(ToPage::NotOwner { topic: "t".into(), call: join.call });
+    rig.routes(&[route("t", OWNER, 1)]);
+    assert_ne!(rig.join().call, join.call);
+}
+
+#[test]
 fn b29_a_failed_route_reaches_the_subscriber_and_a_later_decision_revives_it() {
     let mut rig = Rig::live();
     let refused = Error::new(ErrorCode::SubscribeRejected).with_server_code(103);
