@@ -46,7 +46,8 @@ impl RetryBudget {
     }
 }
 
-/// At most `limit` restarts in any `window`, each after a jittered delay (rules B26 and B35).
+/// At most `limit` restarts in any `window` (rules B26 and B35): the first at once, for a user waits
+/// for it, those that follow after a jittered delay, for they tell of a fault that all share.
 ///
 /// ```
 /// use core::time::Duration;
@@ -85,7 +86,8 @@ impl RestartBudget {
         {
             earliest = earliest.max(oldest + self.window);
         }
-        let at = earliest + rng.jitter(self.jitter);
+        let first = self.planned.back().is_none_or(|last| now >= *last + self.window);
+        let at = if first { now } else { earliest + rng.jitter(self.jitter) };
         self.planned.push_back(at);
         at
     }
@@ -102,6 +104,17 @@ mod tests {
         assert_eq!((0..10).filter(|_| budget.take(later)).count(), 3);
         let refilled = later + Duration::from_secs(2);
         assert_eq!((0..10).filter(|_| budget.take(refilled)).count(), 2);
+    }
+
+    #[test]
+    fn a_first_restart_waits_for_nothing_and_the_next_ones_are_spread() {
+        let mut rng = Rng::from_seed([6; 32]);
+        let window = Duration::from_secs(60);
+        let mut budget = RestartBudget::new(5, window, Duration::from_millis(300));
+        for now in [Instant::ZERO, Instant::ZERO + Duration::from_secs(100)] {
+            assert_eq!(budget.next(now, &mut rng), now);
+            assert_ne!(budget.next(now, &mut rng), now);
+        }
     }
 
     #[test]

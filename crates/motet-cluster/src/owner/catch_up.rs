@@ -62,6 +62,9 @@ impl<P: Clone> Owned<P> {
             });
         };
         if from.epoch != top.epoch {
+            if self.history && self.doubted {
+                return None;
+            }
             return Some(at_top(Some(self.reason_of_new_stream(from)), Vec::new()));
         }
         let lost = waiting.lost;
@@ -91,7 +94,9 @@ impl<P: Clone> Owned<P> {
     /// The history request that helps the page furthest behind, if any needs one.
     pub(super) fn next_fetch(&self, topic: &str, rng: &mut Rng) -> Option<(Fetch, HistoryRequest)> {
         let top = self.position()?;
-        let behind = self.joins.iter().filter_map(|waiting| waiting.join.position.as_ref());
+        let positions = self.joins.iter().filter_map(|waiting| waiting.join.position.as_ref());
+        // Those of another stream only wait to hear which is the present one.
+        let behind = positions.filter(|position| position.epoch == top.epoch);
         let since = behind.map(|position| position.offset).min();
         let replay = self.joins.iter().map(|waiting| waiting.join.replay).max()?;
         let request = HistoryRequest {
@@ -112,6 +117,7 @@ impl<P: Clone> Owned<P> {
         out: &mut Out<P>,
     ) {
         let Some(top) = self.position() else { return };
+        self.doubted &= result.is_err();
         match result {
             Err(error) if self.may_ask_again(&error) => {}
             Ok(page) if page.position.epoch == top.epoch => {
@@ -151,16 +157,23 @@ impl<P: Clone> Owned<P> {
 
     fn history_is_lost(&mut self, since: Option<Offset>, reason: GapReason) {
         let Some(top) = self.position() else { return };
+        self.doubted = false;
         let resume = top.offset - self.ring.len() as Offset;
         for waiting in &mut self.joins {
             match (&mut waiting.join.position, since) {
-                (Some(position), Some(_)) if position.offset < resume => {
+                (Some(position), Some(_))
+                    if position.epoch == top.epoch && position.offset < resume =>
+                {
                     position.offset = resume;
                     waiting.lost = Some(reason);
                 }
                 _ => waiting.tail_fetched = true,
             }
         }
+    }
+
+    fn is_in_stream(&self, position: &Position) -> bool {
+        self.position().is_some_and(|top| top.epoch == position.epoch)
     }
 
     /// Sends each waiting page what it misses of `[since, ...]` and moves it on. Pages at the end
@@ -179,11 +192,10 @@ impl<P: Clone> Owned<P> {
         };
         let mut joins = core::mem::take(&mut self.joins);
         for waiting in &mut joins {
-            let Some(from) = waiting
-                .join
-                .position
-                .clone()
-                .filter(|p| p.offset >= since && p.offset < last.offset)
+            let Some(from) =
+                waiting.join.position.clone().filter(|p| {
+                    self.is_in_stream(p) && p.offset >= since && p.offset < last.offset
+                })
             else {
                 continue;
             };

@@ -47,6 +47,9 @@ pub(super) struct Owned<P> {
     pub(super) fetch: Option<CallId>,
     /// History requests in a row that brought no answer.
     pub(super) fetch_failures: u32,
+    /// The node slept since the subscription stood: the connection may be dead and the stream
+    /// another one, until the server has said something about it.
+    pub(super) doubted: bool,
     top: Option<Position>,
     /// Number of the subscription that stood last.
     subscription: u64,
@@ -64,6 +67,7 @@ impl<P: Clone> Owned<P> {
             joins: Vec::new(),
             fetch: None,
             fetch_failures: 0,
+            doubted: false,
             top: None,
             subscription: 0,
             ring_messages: limits.ring_messages,
@@ -144,6 +148,7 @@ impl<P: Clone> Owned<P> {
         publications: Vec<Publication<P>>,
     ) -> Vec<Publication<P>> {
         self.phase = Phase::Live;
+        self.doubted = false;
         self.history = position.is_some();
         self.subscription = number;
         let new_top = position.unwrap_or_else(|| self.counted_position());

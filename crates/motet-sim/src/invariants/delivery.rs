@@ -149,7 +149,7 @@ impl Streams {
         if delivery.replayed && !log.history(topic) {
             // What several owners kept, with what was lost between them left out: nothing was
             // promised of it.
-            return stream.kept_tail(key, delivery, index);
+            return stream.kept_tail(key, delivery, index, log);
         }
         stream.live(key, delivery, index)
     }
@@ -282,9 +282,22 @@ impl Stream {
         }
     }
 
-    fn kept_tail(&mut self, key: StreamKey, delivery: &Delivery<u64>, index: usize) -> Verdict {
+    fn kept_tail(
+        &mut self,
+        key: StreamKey,
+        delivery: &Delivery<u64>,
+        index: usize,
+        log: &Log,
+    ) -> Verdict {
+        // Before anything is expected, the first of two equal messages is taken for the second.
+        let next_copy = |next: usize| {
+            index + 1 == next
+                && log.copies(delivery.payload) > 1
+                && self.position.as_ref().is_some_and(|at| at.offset < delivery.position.offset)
+        };
         if let Next::Exactly(next) = self.next
             && index < next
+            && !next_copy(next)
         {
             return unordered(key, &format!("{} is replayed after {next}", delivery.payload));
         }

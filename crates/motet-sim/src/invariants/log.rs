@@ -87,6 +87,12 @@ impl Log {
         Some((topic, index, &self.topics[topic].entries[index]))
     }
 
+    /// How often the server accepted a payload.
+    pub(crate) fn copies(&self, payload: u64) -> usize {
+        let later = self.again.get(&payload).map_or(0, Vec::len);
+        usize::from(self.index_of.contains_key(&payload)) + later
+    }
+
     /// Index of the message that follows a position: `None` when the log does not know its epoch,
     /// which has had no message yet.
     pub(crate) fn following(&self, topic: usize, position: &Position) -> Option<usize> {
