@@ -27,8 +27,6 @@ export interface Happening {
   readonly atMs: number;
   /** The tab it happened to: its own standstill is wanted. */
   readonly victim?: Tab;
-  /** What the others may feel of it, when that depends on whom it happened to. */
-  readonly bound?: OutageBound;
   /** Whether the page came back from the back/forward cache, and why not. */
   readonly restored?: { readonly persisted: boolean; readonly reasons: readonly string[] };
 }
@@ -41,11 +39,13 @@ export const EVENTS: readonly ShowEvent[] = [
   {
     name: "owner-killed",
     title: "owner's renderer killed",
+    bound: OWNER_KILLED,
     gapsPerTopic: 0,
     run: async ({ cast }) => {
-      const victim = await cast.owner("prices");
-      const coordinates = victim === (await cast.coordinator());
-      return { ...(await kill(cast, victim)), bound: coordinates ? COORDINATOR_KILLED : OWNER_KILLED };
+      // Each topic has an owner of its own, so one of the two does not coordinate; that one's end comes next.
+      const prices = await cast.owner("prices");
+      const coordinates = prices === (await cast.coordinator());
+      return kill(cast, coordinates ? await cast.owner("quakes") : prices);
     },
   },
   {

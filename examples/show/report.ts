@@ -79,8 +79,8 @@ export function reportAct(act: Act, evidence: Evidence): EventReport {
 
 export function checkAct(act: Act, report: EventReport, evidence: Evidence): Check[] {
   const { event, happening } = act;
+  const { bound } = event;
   const checks: Check[] = [];
-  const bound = happening.bound ?? event.bound;
   if (bound !== undefined) {
     const { p50Ms, p99Ms } = bound;
     const spareMs = Math.max(0, report.feed_gap_ms - BOUND_SPACING_MS);

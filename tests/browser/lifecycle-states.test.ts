@@ -241,7 +241,7 @@ describe("B25: calls at the same time", () => {
 });
 
 describe("B25: a page that is hidden", () => {
-  test("B25: while it starts has not failed, and runs when it is shown again, however often", async (t) => {
+  test("B25: while it connects has not failed, and runs when it is shown again, however often", async (t) => {
     const { bus, relay, open } = await relayedBus(t);
     const tab = await open({ connect: { autoStart: false } });
     relay.rules = { command: () => "hold" };
@@ -267,6 +267,23 @@ describe("B25: a page that is hidden", () => {
     bus.publisher.pace(TOPIC, steady(20));
     await moreMessages(tab, 20);
     assert.deepEqual(faults((await bus.judge([tab])).verdicts), NO_FAULTS);
+  });
+
+  test("B25: while its node is being started has not failed, and leaves no node behind", async (t) => {
+    const { bus, openMany } = await relayedBus(t);
+    const [leaving, other] = await openMany(2) as [Tab, Tab];
+    // A page that was just loaded has hardly made its worker.
+    await leaving.reload();
+    await leaving.leave(bus.site.url("/away.html"));
+    await until("only the other tab has a node", SOON_MS, () =>
+      other.evaluate(async () => {
+        const { held = [] } = await navigator.locks.query();
+        return held.filter(({ name }) => name?.includes("node/")).length === 1;
+      }));
+    await leaving.back();
+    await reaches(leaving, "running");
+    const told = await states(leaving);
+    assert.deepEqual(told.filter((state) => state === "failed" || state === "degraded"), []);
   });
 
   test("B25: rejects ready() and start() with a typed error, and an explicit start brings nothing to life before it is shown", async (t) => {

@@ -4,6 +4,7 @@
 //! deliveries can hold them against it.
 
 use core::time::Duration;
+use std::fs::TryLockError;
 use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -60,12 +61,14 @@ impl PublicationLog {
     /// Opens the log, creating it when it is not there.
     ///
     /// # Errors
-    /// When the file cannot be opened for appending, or is something else than a log.
+    /// When the file cannot be opened for appending, is something else than a log, or is written by
+    /// another server.
     pub async fn open(path: &Path) -> io::Result<Self> {
         let options = OpenOptions::new().create(true).read(true).append(true).to_owned();
         let mut file = options.open(path).await?;
         // A pipe or a device has no past.
         if file.metadata().await?.is_file() {
+            lock(&file).await?;
             cut_unfinished_line(&mut file).await?;
         }
         let (lines, waiting) = mpsc::channel(WAITING_MAX);
@@ -187,6 +190,18 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
     }
 }
 
+/// Locks the file for as long as it is open: two servers would cut each other's unfinished lines.
+async fn lock(file: &File) -> io::Result<()> {
+    // A clone shares the lock, and leaves it to the original when it is dropped.
+    match file.try_clone().await?.into_std().await.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            Err(io::Error::other("another server writes this log; give each one its own"))
+        }
+        Err(TryLockError::Error(cause)) => Err(cause),
+    }
+}
+
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -253,6 +268,17 @@ mod tests {
         };
         assert_eq!((number(first, "ts_ms"), number(last, "ts_ms")), (1, 5));
         assert_eq!((half, number(note, "skipped")), (&line(2)[..5], 3));
+    }
+
+    #[tokio::test]
+    async fn a_log_has_one_writer_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log.jsonl");
+        let first = PublicationLog::open(&path).await.expect("opened");
+        let refused = PublicationLog::open(&path).await.err().map(|cause| cause.to_string());
+        assert!(refused.is_some_and(|text| text.contains("another server")));
+        first.close().await;
+        PublicationLog::open(&path).await.expect("free again").close().await;
     }
 
     async fn reopened(before: &str) -> (io::Result<()>, String) {

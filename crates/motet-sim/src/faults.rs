@@ -207,18 +207,7 @@ impl World {
                 _ => {}
             }
         }
-        let owners: BTreeSet<_> = before.iter().flatten().map(|view| view.owner).collect();
-        let crowded = owners.len() > self.setup.max_active_nodes as usize;
-        for (topic, before) in before.into_iter().enumerate() {
-            if let (Some(before), Some(view)) = (before, self.routes[topic])
-                && before.owner != view.owner
-            {
-                self.checks.moved_at = self.now;
-                if !crowded {
-                    self.judge_move(topic, before.owner, view.owner);
-                }
-            }
-        }
+        self.judge_moves(&before);
         if changed && !self.waiting.is_empty() {
             let seen: Vec<_> = self
                 .waiting
@@ -229,6 +218,41 @@ impl World {
             for waiting in seen {
                 let at = self.now + self.rng.below(250);
                 self.agenda.insert(at, Event::Later(Later::Strike(waiting.step)));
+            }
+        }
+    }
+
+    /// Topics move only when their owner is not well; or, when more nodes own topics than may, all
+    /// those of one of them to the others.
+    fn judge_moves(&mut self, before: &[Option<RouteView>]) {
+        let runs = |node: NodeId| {
+            let context = self.checks.owners.context_of(node);
+            context.is_some_and(|id| self.contexts[id].acting(self.now))
+                && !self.checks.owners.leaves(node)
+        };
+        let owners: BTreeSet<_> = before.iter().flatten().map(|view| view.owner).collect();
+        let owners: BTreeSet<_> = owners.into_iter().filter(|owner| runs(*owner)).collect();
+        let crowded = owners.len() > self.setup.max_active_nodes as usize;
+        let moves: Vec<_> = before
+            .iter()
+            .zip(&self.routes)
+            .enumerate()
+            .filter_map(|(topic, views)| match views {
+                (Some(from), Some(to)) if from.owner != to.owner => {
+                    Some((topic, from.owner, to.owner))
+                }
+                _ => None,
+            })
+            .collect();
+        let keeps = |node: NodeId| {
+            let views = self.routes.iter().flatten();
+            views.filter(|view| view.stage != Stage::Failed).any(|view| view.owner == node)
+        };
+        let thinned = moves.iter().map(|(_, from, _)| *from).find(|from| crowded && !keeps(*from));
+        for (topic, from, to) in moves {
+            self.checks.moved_at = self.now;
+            if thinned != Some(from) || !owners.contains(&to) {
+                self.judge_move(topic, from, to);
             }
         }
     }

@@ -21,6 +21,8 @@ export interface HostRequest {
   readonly node: Omit<NodeOptions, "shared">;
   /** Called when the host fails after it has started. */
   readonly died: (error: MotetError) => void;
+  /** Gives the start up, and ends what has been started. */
+  readonly signal: AbortSignal;
 }
 
 const ORDERS: Readonly<Record<HostPreference, readonly HostKind[]>> = {
@@ -47,6 +49,7 @@ export async function startHost(request: HostRequest): Promise<RunningHost> {
       const passedOver = missing.length === 0 ? undefined : missing.join("; ");
       return { inUse: { kind, reason: passedOver ?? `wanted: ${wanted}` }, passedOver, port, stop };
     } catch (cause) {
+      request.signal.throwIfAborted();
       last = cause;
       missing.push(`${kind}: ${text(cause)}`);
     }
@@ -86,30 +89,35 @@ function nodeUrl(options: ConnectOptions): string {
   return new URL("./wasm/node/motet_web_bg.wasm", import.meta.url).href;
 }
 
-async function startWorker({ options, node, died }: HostRequest): Promise<Started> {
+async function startWorker({ options, node, died, signal }: HostRequest): Promise<Started> {
   const worker =
     options.workerUrl === undefined
       ? new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "motet" })
       : new Worker(options.workerUrl, { type: "module", name: "motet" });
   const { port1, port2 } = new MessageChannel();
+  const end = (): void => worker.terminate();
+  // At once, and not when the wait below notices: the page may be on its way into the cache.
+  signal.addEventListener("abort", end);
   try {
     const start: NodeStart = {
       options: { ...node, shared: false },
       module: await nodeModule(options),
       wasmUrl: nodeUrl(options),
     };
-    const started = answer(worker, worker);
+    const started = answer(worker, worker, signal);
     worker.postMessage(start, [port2]);
     await started;
   } catch (cause) {
-    worker.terminate();
+    end();
     throw cause;
+  } finally {
+    signal.removeEventListener("abort", end);
   }
   worker.onerror = (event) => died(new MotetError("NODE_UNAVAILABLE", { detail: event.message }));
-  return { port: port1, stop: () => worker.terminate() };
+  return { port: port1, stop: end };
 }
 
-async function startSharedWorker({ options, node }: HostRequest): Promise<Started> {
+async function startSharedWorker({ options, node, signal }: HostRequest): Promise<Started> {
   // Pages of another build or with other options get a worker of their own.
   const name = `motet/${node.build}/${node.fingerprint}`;
   const worker =
@@ -118,7 +126,7 @@ async function startSharedWorker({ options, node }: HostRequest): Promise<Starte
       : new SharedWorker(options.sharedWorkerUrl, { type: "module", name });
   const { port } = worker;
   try {
-    const started = answer(port, worker);
+    const started = answer(port, worker, signal);
     port.start();
     // A compiled module cannot cross to a SharedWorker: it compiles its own.
     const start: NodeStart = { options: { ...node, shared: true }, wasmUrl: nodeUrl(options) };
@@ -131,13 +139,15 @@ async function startSharedWorker({ options, node }: HostRequest): Promise<Starte
   return { port, stop: () => undefined };
 }
 
-async function startInPage({ options, node }: HostRequest): Promise<Started> {
+async function startInPage({ options, node, signal }: HostRequest): Promise<Started> {
   const { endNode, startNode } = await import("./node-host.js");
   const started = await startNode({
     options: { ...node, shared: false },
     module: await nodeModule(options),
     wasmUrl: nodeUrl(options),
   });
+  if (signal.aborted) endNode(started);
+  signal.throwIfAborted();
   const { port1, port2 } = new MessageChannel();
   started.attach(port2);
   return {
@@ -147,13 +157,15 @@ async function startInPage({ options, node }: HostRequest): Promise<Started> {
 }
 
 /** Waits for a host's first message. */
-function answer(from: Worker | MessagePort, worker: Worker | SharedWorker): Promise<void> {
+function answer(from: Worker | MessagePort, worker: Worker | SharedWorker, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error("no answer")), START_WITHIN_MS);
     const settle = (then: () => void): void => {
       clearTimeout(timer);
       from.removeEventListener("message", heard as EventListener);
       worker.removeEventListener("error", failed);
+      signal.removeEventListener("abort", givenUp);
       then();
     };
     const heard = ({ data }: MessageEvent<NodeStarted>): void =>
@@ -161,7 +173,9 @@ function answer(from: Worker | MessagePort, worker: Worker | SharedWorker): Prom
     // A script that is blocked or missing says no more than this.
     const failed = (event: Event): void =>
       settle(() => reject(new Error((event as ErrorEvent).message || "the script cannot be loaded")));
+    const givenUp = (): void => settle(() => reject(signal.reason));
     from.addEventListener("message", heard as EventListener);
     worker.addEventListener("error", failed);
+    signal.addEventListener("abort", givenUp);
   });
 }

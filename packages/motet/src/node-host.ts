@@ -6,30 +6,19 @@ import { ClusterNode, heldLocks, initSync } from "./wasm/node/motet_web.js";
 let ready: Promise<void> | undefined;
 
 /** Loads the node's module, once in a context. */
-function load(start: NodeStart): Promise<void> {
+export function load(start: NodeStart): Promise<void> {
   ready ??= (async () => {
     initSync({ module: start.module ?? (await compile(start.wasmUrl)) });
   })();
   return ready;
 }
 
-function nextTask(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
-}
-
 /** Nodes of this context. A node that nothing refers to would be freed by the garbage collector while it works. */
 const running = new Set<ClusterNode>();
 
-/**
- * Starts a node in this context; it lives until {@link endNode}, or as long as the context.
- *
- * Loading is one long task and asks for nothing; a worker that its page terminates meanwhile ends before the next task,
- * in which the node asks for its locks. A page that leaves would otherwise lose its place in the back/forward cache to
- * locks which its ended worker had still asked for.
- */
+/** Starts a node in this context; it lives until {@link endNode}, or as long as the context. */
 export async function startNode(start: NodeStart): Promise<ClusterNode> {
   await load(start);
-  await nextTask();
   const node = new ClusterNode(start.options);
   running.add(node);
   return node;

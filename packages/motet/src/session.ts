@@ -41,6 +41,8 @@ export class Session {
   readonly #topics = new Map<string, Set<SubscriptionCell>>();
   readonly #calls = new Map<number, Call>();
   #lastCall = 0;
+  /** The start of a host that is under way, or was the last. */
+  #launch: AbortController | undefined;
   #freed = false;
 
   constructor(options: ConnectOptions) {
@@ -49,6 +51,7 @@ export class Session {
       { ...options, fingerprint: fingerprint(options), build: BUILD },
       {
         startNode: (start: number, tab: string, visible: boolean) => void this.#startNode(start, tab, visible),
+        abandonNode: () => this.#launch?.abort(),
         status: (state: number, nodeId?: string, error?: ErrorObject) => this.#onStatus(state, nodeId, error),
         subscription: (topic: string, state: number, epoch: string | undefined, offset: number, error?: ErrorObject) =>
           this.#onSubscription(topic, state, epoch === undefined ? undefined : { epoch, offset }, error),
@@ -169,8 +172,11 @@ export class Session {
 
   async #startNode(start: number, tab: string, visible: boolean): Promise<void> {
     const { transport } = this.#options;
+    const launch = new AbortController();
+    this.#launch = launch;
     try {
       const host = await startHost({
+        signal: launch.signal,
         options: this.#options,
         node: {
           fingerprint: fingerprint(this.#options),

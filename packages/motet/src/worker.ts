@@ -1,5 +1,5 @@
 /** Entry of the dedicated worker: one node for the page that made it. */
-import { endOnPanic, refusal, startNode } from "./node-host.js";
+import { endOnPanic, load, refusal, startNode } from "./node-host.js";
 import type { NodeStart, NodeStarted } from "./node-message.js";
 
 const scope = self as unknown as { addEventListener: typeof self.addEventListener; close(): void };
@@ -11,6 +11,11 @@ scope.addEventListener(
     const { data, ports } = event as MessageEvent<NodeStart>;
     void (async () => {
       try {
+        // Loading is one long task and asks for nothing; a worker that its page ends meanwhile is gone before the
+        // next task, in which the node asks for its locks. What an ended worker had still asked for would cost the
+        // page its place in the back/forward cache.
+        await load(data);
+        await new Promise((resolve) => setTimeout(resolve, 0));
         const node = await startNode(data);
         endOnPanic(scope, () => scope.close());
         if (ports[0] !== undefined) node.attach(ports[0]);

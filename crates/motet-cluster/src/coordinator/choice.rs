@@ -47,7 +47,8 @@ pub(crate) fn choose(ranked: &[Candidate]) -> Option<NodeId> {
     ranked.iter().min_by_key(|candidate| candidate.load).map(|candidate| candidate.member.node)
 }
 
-/// The owner that should hand over, when more own topics than `active_max`, and those that stay.
+/// The owner that should hand over, when more own topics than `active_max`, and those that keep
+/// theirs.
 ///
 /// Such owners are left when two lives of a cluster meet, for a route that stands is kept. The one
 /// that goes is the worst: errored, hidden, with fewest topics, registered last.
@@ -64,6 +65,7 @@ pub(crate) fn one_too_many(
         (errored(c), !c.member.visible, Reverse(c.load), c.member.order, c.member.node)
     });
     let goes = candidates.pop()?;
+    candidates.truncate(active_max.max(1) as usize);
     Some((goes.member.node, candidates))
 }
 
@@ -124,6 +126,8 @@ mod tests {
         let mut hidden = owners();
         hidden[0].member.visible = false;
         assert_eq!(goes(hidden, 2), Some(1));
+        let (_, stay) = one_too_many(owners(), 1).expect("too many");
+        assert_eq!(stay, [candidate(1, 2)], "the next to go inherits nothing");
         assert_eq!(goes(vec![candidate(1, 1)], 0), None, "somebody must own what is wanted");
     }
 

@@ -3,6 +3,7 @@
 mod choice;
 mod liveness;
 mod members;
+mod rebuild;
 mod routes;
 
 use core::time::Duration;

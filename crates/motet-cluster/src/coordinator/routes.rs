@@ -8,17 +8,19 @@ use motet_protocol::{Fence, Generation, Instant, NodeId, RouteFence};
 
 use super::choice::{Candidate, choose, one_too_many, rank};
 use super::{COUNTS_WAIT, Coordinator};
-use crate::frame::ReportedRoute;
 use crate::node::{NodeEvent, Out};
 use crate::table::{Route, RouteState};
 
 /// An assignment that is not confirmed is announced again after this time...
-const CONFIRM_WAIT: Duration = Duration::from_millis(500);
+pub(super) const CONFIRM_WAIT: Duration = Duration::from_millis(500);
 /// ... so often, and then given to another node.
 const CONFIRM_TRIES: u32 = 3;
 /// A handoff that does not end is cut short: the new owner proceeds. So long an owner also has to
 /// unsubscribe from what nobody wants any more.
-const HANDOFF_WAIT: Duration = Duration::from_secs(5);
+pub(super) const HANDOFF_WAIT: Duration = Duration::from_secs(5);
+
+/// Former owners that are remembered; beyond that a topic that comes back gets the usual choice.
+const FORMER_OWNERS_MAX: usize = 1_000;
 
 /// One route as the coordinator sees it.
 pub(super) struct RouteEntry {
@@ -27,14 +29,14 @@ pub(super) struct RouteEntry {
     pub(super) count_changed: bool,
     /// Earlier owners that may still hold the server subscription, by the fence they had it under.
     /// The newest is the one the owner waits for; each passes on the release of those before it.
-    holders: Vec<(RouteFence, NodeId)>,
+    pub(super) holders: Vec<(RouteFence, NodeId)>,
     /// When the next step is overdue: the confirmation, or the end of a handoff.
-    due: Option<Instant>,
+    pub(super) due: Option<Instant>,
     tries: u32,
 }
 
 impl RouteEntry {
-    fn new(route: Route) -> Self {
+    pub(super) fn new(route: Route) -> Self {
         Self {
             route,
             subscribers: LiteMap::new(),
@@ -45,13 +47,13 @@ impl RouteEntry {
         }
     }
 
-    fn hold(&mut self, fence: RouteFence, node: NodeId) {
+    pub(super) fn hold(&mut self, fence: RouteFence, node: NodeId) {
         self.holders.retain(|(_, holder)| *holder != node);
         self.holders.push((fence, node));
         self.holders.sort_unstable();
     }
 
-    fn last_holder(&self) -> Option<NodeId> {
+    pub(super) fn last_holder(&self) -> Option<NodeId> {
         self.holders.last().map(|(_, node)| *node)
     }
 
@@ -61,7 +63,7 @@ impl RouteEntry {
 }
 
 /// Topics of each owner.
-type Loads = LiteMap<NodeId, u32>;
+pub(super) type Loads = LiteMap<NodeId, u32>;
 
 impl Coordinator {
     /// Topics that one node wants, or wants no more.
@@ -128,9 +130,11 @@ impl Coordinator {
         let failed = matches!(entry.route.state, RouteState::Failed(_));
         if self.rebuild_until.is_none() && (undecided || failed) {
             // A former owner may not have unsubscribed at the server yet: it subscribes again in
-            // order, or says when it has.
+            // order if it may own the topic, or says when it has unsubscribed.
             let keep = if failed { Some(entry.route.owner) } else { former };
-            let releases = former.and_then(|former| self.hands_over(former));
+            let ranked = rank(self.candidates(loads), self.active_max);
+            let keep = keep.filter(|node| failed || ranked.iter().any(|c| c.member.node == *node));
+            let releases = former.filter(|node| keep.is_none() && self.members.contains_key(node));
             self.decide(topic, keep, releases, loads, now, out);
         }
     }
@@ -157,11 +161,13 @@ impl Coordinator {
         }
     }
 
-    fn drop_route(&mut self, topic: &str, now: Instant) {
+    pub(super) fn drop_route(&mut self, topic: &str, now: Instant) {
         let Some(entry) = self.routes.remove(topic) else { return };
         self.changed_routes.remove(topic);
         self.dropped_routes.insert(topic.to_owned(), ());
-        self.former_owners.insert(topic.to_owned(), (entry.route.owner, now + HANDOFF_WAIT));
+        if self.former_owners.len() < FORMER_OWNERS_MAX {
+            self.former_owners.insert(topic.to_owned(), (entry.route.owner, now + HANDOFF_WAIT));
+        }
     }
 
     /// Forgets former owners that have had time to unsubscribe.
@@ -184,135 +190,6 @@ impl Coordinator {
         }
     }
 
-    /// Owners that others know of may be standing: after a change of coordinator their routes are
-    /// taken as seen, until the owners themselves have spoken.
-    pub(super) fn take_seen(&mut self, seen: &[ReportedRoute]) {
-        if self.rebuild_until.is_none() {
-            return;
-        }
-        for report in seen {
-            let known = self.routes.get(&report.topic);
-            if known.is_none_or(|entry| entry.route.fence < report.fence) {
-                let route = self.undecided_as(report);
-                self.adopt(route);
-            }
-        }
-    }
-
-    /// A report that comes after the decisions may know a later one about a topic than the one that
-    /// stands: it is decided again, for the same owner, or those who know better would drop its data.
-    pub(super) fn outrank<P: Clone>(
-        &mut self,
-        reported: &[ReportedRoute],
-        now: Instant,
-        out: &mut Out<P>,
-    ) {
-        let mut loads = self.loads();
-        for report in reported {
-            let Some(entry) = self.routes.get(&report.topic) else { continue };
-            if entry.route.fence < report.fence {
-                let owner = entry.route.owner;
-                self.decide(&report.topic, Some(owner), None, &mut loads, now, out);
-            }
-        }
-    }
-
-    fn undecided_as(&self, report: &ReportedRoute) -> Route {
-        Route {
-            topic: report.topic.clone(),
-            owner: report.owner,
-            fence: report.fence,
-            handoff_from: None,
-            state: report.state.clone().unwrap_or(RouteState::Assigned),
-            subscribers: 0,
-        }
-    }
-
-    fn adopt(&mut self, route: Route) {
-        match self.routes.get_mut(&route.topic) {
-            Some(known) => known.route = route,
-            None => {
-                self.routes.insert(route.topic.clone(), RouteEntry::new(route));
-            }
-        }
-    }
-
-    /// Routes that a node says it owns stand, unless a later decision is known.
-    pub(super) fn take_owned(&mut self, node: NodeId, owned: Vec<ReportedRoute>, now: Instant) {
-        for report in owned {
-            if self.rebuild_until.is_none() {
-                let state = report.state.unwrap_or(RouteState::Assigned);
-                self.confirm(node, &report.topic, report.fence, state, now);
-                continue;
-            }
-            let stands = match self.routes.get(&report.topic) {
-                None => true,
-                Some(entry) => entry.route.fence <= report.fence,
-            };
-            if stands {
-                let mut route = self.undecided_as(&report);
-                route.owner = node;
-                let confirmed = route.state != RouteState::Assigned;
-                let topic = route.topic.clone();
-                self.adopt(route);
-                if let Some(entry) = self.routes.get_mut(&topic) {
-                    entry.due = (!confirmed).then_some(now + CONFIRM_WAIT);
-                }
-                self.changed_routes.insert(topic, ());
-            }
-            if let Some(entry) = self.routes.get_mut(&report.topic) {
-                entry.hold(report.fence, node);
-            }
-        }
-    }
-
-    /// After the reports: what is owned stands, what is wanted gets an owner, the rest is dropped.
-    pub(super) fn settle_routes<P: Clone>(&mut self, now: Instant, out: &mut Out<P>) {
-        self.register_new();
-        let unwanted = self.routes.iter().filter(|(_, entry)| entry.subscribers.is_empty());
-        let unwanted: Vec<_> = unwanted.map(|(topic, _)| topic.clone()).collect();
-        unwanted.iter().for_each(|topic| self.drop_route(topic, now));
-        let mut loads = self.loads();
-        let topics: Vec<_> = self.routes.keys().cloned().collect();
-        for topic in topics {
-            let entry = &self.routes[&topic];
-            let owner = entry.route.owner;
-            let foreign = entry.route.fence.fence.incarnation != self.fence.incarnation;
-            if self.may_own(owner) && foreign {
-                // Two lives of the cluster have met. Some page may know of a decision of the higher
-                // one that no report names, and would drop data under the lower.
-                self.decide(&topic, Some(owner), None, &mut loads, now, out);
-            } else if self.may_own(owner) {
-                self.resume_handoff(&topic, now);
-            } else {
-                // An earlier owner that still has it serves on: the decision that took it away has
-                // come to nothing.
-                let mut latest_first = entry.holders.iter().rev().map(|(_, node)| *node);
-                let keep = latest_first.find(|node| self.may_own(*node));
-                self.decide(&topic, keep, self.hands_over(owner), &mut loads, now, out);
-            }
-        }
-    }
-
-    /// An owner that has not subscribed yet goes on waiting for those that said they still hold
-    /// the topic under an older fence.
-    fn resume_handoff(&mut self, topic: &str, now: Instant) {
-        let alive = |node: &NodeId| self.members.get(node).is_some_and(|entry| !entry.suspect);
-        let Some(entry) = self.routes.get_mut(topic) else { return };
-        let owner = entry.route.owner;
-        entry.holders.retain(|(_, node)| *node != owner && alive(node));
-        let assigned = entry.route.state == RouteState::Assigned;
-        if !assigned && entry.route.state != RouteState::Subscribing {
-            entry.holders.clear();
-        }
-        entry.route.handoff_from = entry.last_holder();
-        if assigned {
-            entry.due = Some(now + CONFIRM_WAIT);
-        } else if entry.route.handoff_from.is_some() {
-            entry.due = Some(now + HANDOFF_WAIT);
-        }
-    }
-
     /// Topics that no member could take before may have found one.
     pub(super) fn decide_orphans<P: Clone>(&mut self, now: Instant, out: &mut Out<P>) {
         let orphaned = self.routes.iter().filter(|(_, entry)| !self.may_own(entry.route.owner));
@@ -324,17 +201,17 @@ impl Coordinator {
         }
     }
 
-    fn may_own(&self, node: NodeId) -> bool {
+    pub(super) fn may_own(&self, node: NodeId) -> bool {
         self.members.get(&node).is_some_and(|entry| !entry.suspect && !entry.retires())
     }
 
     /// The node itself when it lives and only retires: then it releases the topic first.
-    fn hands_over(&self, node: NodeId) -> Option<NodeId> {
+    pub(super) fn hands_over(&self, node: NodeId) -> Option<NodeId> {
         self.members.get(&node).is_some_and(super::MemberEntry::retires).then_some(node)
     }
 
     /// How many topics each owner has.
-    fn loads(&self) -> Loads {
+    pub(super) fn loads(&self) -> Loads {
         let mut loads = Loads::new();
         for entry in self.routes.values() {
             *loads.entry(entry.route.owner).or_default() += 1;
@@ -345,7 +222,7 @@ impl Coordinator {
     /// Gives a topic an owner under the next generation: `keep` if it may, else the best candidate.
     /// `releases` is the present owner when it lives and lets go of the topic first. `loads` is
     /// counted once for all topics that are decided together.
-    fn decide<P: Clone>(
+    pub(super) fn decide<P: Clone>(
         &mut self,
         topic: &str,
         keep: Option<NodeId>,
@@ -437,7 +314,10 @@ impl Coordinator {
         let Some((goes, stay)) = one_too_many(self.candidates(&loads), self.active_max) else {
             return;
         };
-        let owned = self.routes.iter().filter(|(_, entry)| entry.route.owner == goes);
+        // What the server refused stays where it was refused until somebody asks for it again.
+        let owned = self.routes.iter().filter(|(_, entry)| {
+            entry.route.owner == goes && !matches!(entry.route.state, RouteState::Failed(_))
+        });
         let topics: Vec<_> = owned.map(|(topic, _)| topic.clone()).collect();
         for topic in topics {
             let load = |candidate: &&Candidate| loads.get(&candidate.member.node).copied();

@@ -21,6 +21,8 @@ pub(super) enum Query {
     /// To prove, after a stall or a doubt, that the coordinator lock is still ours; with the fence
     /// that must be exceeded if it is.
     Prove(Option<Fence>),
+    /// Nothing any more: the node has slept since it was asked.
+    Void,
 }
 
 /// What a node that holds the office waits for before it governs. Both are asked for at once: each
@@ -57,6 +59,7 @@ impl<P: Clone> Node<P> {
             LockEvent::Snapshot { held } => match self.queries.pop_front() {
                 Some(Query::Elect) => self.elect(&held, now),
                 Some(Query::Prove(above)) => self.prove(&held, above, now),
+                Some(Query::Void) => {}
                 None => self.bad_frame(),
             },
         }
@@ -160,11 +163,12 @@ impl<P: Clone> Node<P> {
         election.members = Some(members_of(held));
         let claimed = election.term.map(|(fence, _)| fence);
         let fences = held.iter().filter_map(|lock| match lock.name {
-            LockName::Known(fence) | LockName::Term(fence) => Some(fence),
+            LockName::Known(fence) => Some(fence),
+            // Its own, if the list was made after the claim.
+            LockName::Term(fence) => Some(fence).filter(|fence| Some(*fence) != claimed),
             _ => None,
         });
-        let others = fences.filter(|fence| Some(*fence) != claimed);
-        let highest = others.chain([self.known]).max().unwrap_or_default();
+        let highest = fences.chain([self.known]).max().unwrap_or_default();
         if claimed.is_some_and(|claimed| claimed > highest) {
             return self.govern_if_elected(now);
         }

@@ -46,7 +46,7 @@ impl<P: Clone> Node<P> {
                 if self.obeys(from, *fence, now) {
                     self.assign(routes, dropped, *full);
                 } else if *fence < self.known {
-                    self.given_away_before(routes);
+                    self.given_away_before(*fence, routes);
                 }
             }
             Frame::Beat { fence } => {
@@ -233,12 +233,15 @@ impl<P: Clone> Node<P> {
     /// Decisions of an earlier coordinator that arrive after a later one's first word. They give
     /// nothing any more, but a topic that one of them takes away was taken away: others may act on
     /// it already. Who governs learns of it, for this node may be the only one that knows.
-    fn given_away_before(&mut self, routes: &[Route]) {
+    fn given_away_before(&mut self, by: Fence, routes: &[Route]) {
         let newer = |route: &Route| {
             self.replica.route(&route.topic).is_none_or(|known| known.fence < route.fence)
         };
         let takes = |route: &&Route| {
-            route.owner != self.me && self.owner.outranked_by(route) && newer(route)
+            route.owner != self.me
+                && route.fence.fence <= by
+                && self.owner.outranked_by(route)
+                && newer(route)
         };
         let taken: Vec<_> = routes.iter().filter(takes).cloned().collect();
         if taken.is_empty() {
@@ -252,10 +255,8 @@ impl<P: Clone> Node<P> {
 
     fn assign(&mut self, routes: &[Route], dropped: &[String], full: bool) {
         self.routes_changed(routes, dropped, full);
-        if full && self.revalidate_at.is_none() {
-            self.owner.resume(&mut self.out);
-        } else if full && self.governs().is_none() {
-            self.revalidated();
+        if full {
+            self.table_came();
         }
     }
 

@@ -95,8 +95,8 @@ pub struct Node<P> {
     look_at: Option<Instant>,
     /// After a stall: when to ask again whether the routes stand.
     revalidate_at: Option<Instant>,
-    /// It was asked since, of a coordinator that governed then.
-    revalidate_asked: bool,
+    /// The table was asked for since, of a coordinator that governed then.
+    table_asked: bool,
     order: u64,
     replica: Replica,
     /// When each other member was heard last.
@@ -148,7 +148,7 @@ impl<P: Clone> Node<P> {
             deposed: None,
             look_at: None,
             revalidate_at: None,
-            revalidate_asked: false,
+            table_asked: false,
             order: 0,
             replica: Replica::new(config.known_topics),
             signs_of_life: LiteMap::new(),

@@ -25,7 +25,15 @@ impl<P: Clone> Node<P> {
         }
         self.owner.pause();
         self.revalidate_at = Some(now);
-        self.revalidate_asked = false;
+        self.table_asked = false;
+        // An answer that is under way may be of before the sleep.
+        for at in 0..self.queries.len() {
+            let query = self.queries[at];
+            if matches!(query, Query::Prove(_)) {
+                self.queries[at] = Query::Void;
+                self.query(query);
+            }
+        }
     }
 
     pub(super) fn revalidate_tick(&mut self, now: Instant) {
@@ -52,30 +60,29 @@ impl<P: Clone> Node<P> {
     pub(super) fn ask_coordinator(&mut self, held: &[HeldLock]) {
         let governs = held.iter().any(|lock| lock.name == LockName::Term(self.known));
         if governs && self.revalidate_at.is_some() {
-            self.revalidate_asked = true;
+            self.table_asked = true;
             self.out.announce(Frame::Revalidate { fence: self.known });
         }
     }
 
     /// The fence that was asked under is not the one that is followed now.
     pub(super) fn ask_anew(&mut self, now: Instant) {
-        self.revalidate_asked = false;
+        self.table_asked = false;
         if let Some(at) = &mut self.revalidate_at {
             *at = now;
         }
     }
 
-    /// A table came: the routes stand, or what did not stand is given up.
-    pub(super) fn revalidated(&mut self) {
-        if self.revalidate_asked {
+    /// A full table came: the routes stand, and what did not stand was given up.
+    pub(super) fn table_came(&mut self) {
+        if self.table_asked || self.revalidate_at.is_none() {
             self.resume_owner();
         }
     }
 
     fn resume_owner(&mut self) {
-        self.revalidate_asked = false;
-        if self.revalidate_at.take().is_some() {
-            self.owner.resume(&mut self.out);
-        }
+        self.table_asked = false;
+        self.revalidate_at = None;
+        self.owner.resume(&mut self.out);
     }
 }

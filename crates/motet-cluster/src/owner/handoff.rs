@@ -72,7 +72,6 @@ impl<P: Clone> Owner<P> {
             }
             return;
         }
-        self.given_up.remove(topic);
         let mut owned = Owned::new(route.fence, shard_of(topic), self.limits);
         if let Some(from) = waits_for {
             owned.phase = Phase::AwaitingRelease { from };
@@ -148,7 +147,11 @@ impl<P: Clone> Owner<P> {
         let Some(owned) = self.topics.remove(topic) else { return };
         self.batches.discard_topic(owned.shard, topic);
         if !owned.is_waiting() {
-            self.given_up.insert(topic.to_owned(), None);
+            let waiting = match owned.phase {
+                Phase::Releasing { to, fence } => Some((to, fence)),
+                _ => None,
+            };
+            self.given_up.insert(topic.to_owned(), waiting);
             out.transport(TransportOp::Unsubscribe { topic: topic.to_owned() });
         }
     }

@@ -127,8 +127,7 @@ impl World {
                 let Some(topic) = self.topic_index(&topic) else { return };
                 self.note(|| format!("page {id} topic {topic} gap {gap:?}"));
                 let kept = self.kept(topic);
-                let asks = self.hosts(page.port);
-                self.checks.gap(StreamKey { page: id, topic }, &gap, kept.as_ref(), asks, self.now);
+                self.checks.gap(StreamKey { page: id, topic }, &gap, kept.as_ref(), self.now);
             }
             ClientOutput::Settled { correlation, result } => {
                 page.app.waiting.retain(|waiting| *waiting != correlation);

@@ -239,6 +239,23 @@ impl Streams {
         Ok(())
     }
 
+    /// At rest nobody is behind what the server keeps, also where nothing follows that would show it.
+    pub(crate) fn caught_up(&self, log: &Log) -> Verdict {
+        for (key, stream) in &self.streams {
+            let end = log.len(key.topic);
+            if let Next::Exactly(next) = stream.next
+                && stream.heard
+                && !stream.refused
+                && log.history(key.topic)
+                && next < end
+            {
+                let text = format!("{next} of {end} messages were handed over, and nothing comes");
+                return lost(*key, &text);
+            }
+        }
+        Ok(())
+    }
+
     /// At rest, everything accepted has been handed to everybody who listens.
     pub(crate) fn complete(&self, log: &Log) -> Verdict {
         for (key, stream) in &self.streams {

@@ -8,6 +8,8 @@ pub(crate) mod log;
 pub(crate) mod owners;
 mod rest;
 
+use std::collections::HashMap;
+
 use motet_cluster::client::{Delivery, Gap, SubscriptionState};
 use motet_cluster::frame::Frame;
 use motet_cluster::node::{NodePacket, ToPagePacket};
@@ -23,6 +25,8 @@ use owners::Owners;
 
 /// How much longer holes are excused after connections were disturbed.
 const BACKOFF_GRACE: u64 = 50 * crate::world::SECOND;
+/// A page that can ask nobody waits five seconds for what it misses; less the time of a judgement.
+const UNASKED_MAX: u64 = 4_900 * crate::world::MS;
 /// Outputs of one input that no honest core needs.
 const OUTPUTS_MAX: usize = 5_000;
 
@@ -49,6 +53,8 @@ pub(crate) struct Checks {
     pub(crate) calls: Calls,
     /// Posts on channels so far.
     pub(crate) channel_posts: u64,
+    /// When each page last had a node that ran.
+    pub(crate) hosted_at: HashMap<ContextId, u64>,
     /// When a topic last got another owner.
     pub(crate) moved_at: u64,
     /// Posts on ports so far.
@@ -77,6 +83,7 @@ impl Checks {
             streams: Streams::default(),
             calls: Calls::default(),
             channel_posts: 0,
+            hosted_at: HashMap::new(),
             moved_at: 0,
             port_posts: 0,
             next_judgement: 0,
@@ -177,18 +184,12 @@ impl Checks {
         )
     }
 
-    /// `asks`: the page has a node that runs, through which it can ask for what it misses.
-    pub(crate) fn gap(
-        &mut self,
-        key: StreamKey,
-        gap: &Gap,
-        kept: Option<&Kept>,
-        asks: bool,
-        at: u64,
-    ) {
+    pub(crate) fn gap(&mut self, key: StreamKey, gap: &Gap, kept: Option<&Kept>, at: u64) {
         // A half-open connection is found by its missing pings, and opened again after a backoff.
         let excused = if self.backoff { BACKOFF_GRACE } else { 0 };
-        let calm = if asks { at.saturating_sub(self.last_disturbance + excused) } else { 0 };
+        // Whoever had no node that runs for so long could not ask for what it misses.
+        let asked = self.hosted_at.get(&key.page).is_some_and(|hosted| at < hosted + UNASKED_MAX);
+        let calm = if asked { at.saturating_sub(self.last_disturbance + excused) } else { 0 };
         let verdict = self.streams.gap(key, gap, kept, calm, &self.log);
         self.note(at, verdict);
     }

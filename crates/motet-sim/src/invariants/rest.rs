@@ -66,6 +66,12 @@ impl World {
         if let Err((check, detail)) = verdict {
             self.checks.fail(check, self.now, &detail);
         }
+        for id in 0..self.contexts.len() {
+            let port = self.contexts[id].page.as_ref().and_then(|page| page.port);
+            if self.hosts(port) {
+                self.checks.hosted_at.insert(id, self.now);
+            }
+        }
         for topic in 0..self.setup.topics.len() {
             self.judge_holders(topic);
             self.judge_orphan(topic);
@@ -200,6 +206,7 @@ impl World {
         self.heal();
         self.checks.last_disturbance = self.now;
         self.await_owners();
+        self.await_catch_up();
         self.probe();
         self.watch_quiet();
         self.churn();
@@ -267,6 +274,20 @@ impl World {
         None
     }
 
+    /// Whoever missed something has asked for it by now.
+    fn await_catch_up(&mut self) {
+        if self.checks.violation.is_some() {
+            return;
+        }
+        let patience = self.now + DELIVERY_PATIENCE;
+        while let Err((check, detail)) = self.checks.streams.caught_up(&self.checks.log) {
+            if self.now >= patience {
+                return self.checks.fail(check, self.now, &detail);
+            }
+            self.run_until(self.now + 250 * MS);
+        }
+    }
+
     /// What is published now reaches everybody who listens, and with it all that came before.
     fn probe(&mut self) {
         for _ in 0..2 {
@@ -309,7 +330,7 @@ impl World {
         }
         let mut start = self.now;
         let mut posts = self.posts_until(start + QUIET_WATCH);
-        if self.checks.moved_at >= start {
+        if self.checks.moved_at >= start && self.setup.token_seconds > 0 {
             // Something happened: the page of an owner had no token when the old one ended.
             start = self.now;
             posts = self.posts_until(start + QUIET_WATCH);

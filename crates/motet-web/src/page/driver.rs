@@ -41,6 +41,8 @@ pub(super) struct Driver {
     timer: Timer,
     pub(super) handlers: RefCell<Handlers>,
     pub(super) node: RefCell<Option<NodeLink>>,
+    /// The start of a node that is under way.
+    pub(super) launching: Cell<Option<u32>>,
     /// Held while this page uses a shared node: the node waits for it to fall free.
     pub(super) page_lock: RefCell<Option<LockRequest>>,
     /// Payloads that are to be moved to the node instead of copied.
@@ -72,6 +74,7 @@ impl Driver {
                 timer: Timer::new(move || upgrade(&by_timer, Self::timer_fired)),
                 handlers: RefCell::default(),
                 node: RefCell::new(None),
+                launching: Cell::new(None),
                 page_lock: RefCell::new(None),
                 transfers: RefCell::default(),
                 shards: RefCell::default(),

@@ -16,6 +16,10 @@ extern "C" {
         visible: bool,
     ) -> Result<(), JsValue>;
 
+    /// Give up the start of the host that is under way, and end what it has started.
+    #[wasm_bindgen(method, structural, catch, js_name = abandonNode)]
+    pub(crate) fn abandon_node(this: &Hooks) -> Result<(), JsValue>;
+
     /// The lifecycle changed; `status` is an index into the facade's list.
     #[wasm_bindgen(method, structural, catch, js_name = status)]
     pub(crate) fn status(

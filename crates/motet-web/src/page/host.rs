@@ -23,6 +23,7 @@ impl Driver {
         self.node.take();
         let identity = self.core.borrow().as_ref().map(Client::identity);
         let tab = identity.map_or_else(String::new, |identity| identity.tab.to_hex());
+        self.launching.set(Some(start));
         if self.hooks.start_node(start, &tab, is_visible()).is_err() {
             let error = Error::new(ErrorCode::HostUnavailable);
             self.hear(ClientInput::NodeGone { start, error });
@@ -34,7 +35,13 @@ impl Driver {
     pub(super) fn node_ready(&self, start: u32, port: MessagePort, stop: Function, shared: bool) {
         let listener =
             self.listener(move |driver, message: JsValue| driver.node_message(start, &message));
-        *self.node.borrow_mut() = Some(NodeLink::new(start, port, stop, listener));
+        let link = NodeLink::new(start, port, stop, listener);
+        if self.launching.get() != Some(start) {
+            // It was given up meanwhile; dropping the link ends it.
+            return;
+        }
+        self.launching.set(None);
+        *self.node.borrow_mut() = Some(link);
         let identity = self.core.borrow().as_ref().map(Client::identity);
         match identity {
             Some(identity) if shared => {
@@ -52,21 +59,29 @@ impl Driver {
     }
 
     pub(super) fn node_gone(&self, start: u32, error: Error) {
+        if self.launching.get() == Some(start) {
+            self.launching.set(None);
+        }
         if self.node.borrow().as_ref().is_some_and(|node| node.start == start) {
             self.stop_node();
         }
         self.hear(ClientInput::NodeGone { start, error });
     }
 
-    /// Ends the page's own node, or leaves the shared one.
+    /// Ends the page's own node, also one that is being started, or leaves the shared one.
     pub(super) fn stop_node(&self) {
+        if self.launching.take().is_some() {
+            drop(self.hooks.abandon_node());
+        }
         self.node.take();
         self.page_lock.take();
     }
 
-    /// Whether the page's node is its own; a shared one is told of the page by its lock.
+    /// Whether the page's node is its own, or is being started; a shared one is told of the page by
+    /// its lock.
     pub(super) fn has_own_node(&self) -> bool {
-        self.node.borrow().is_some() && self.page_lock.borrow().is_none()
+        let shared = self.page_lock.borrow().is_some();
+        self.launching.get().is_some() || (self.node.borrow().is_some() && !shared)
     }
 
     fn node_message(&self, start: u32, message: &JsValue) {
