@@ -119,7 +119,8 @@ impl Coordinator {
             let entry = RouteEntry::new(self.undecided(topic));
             self.routes.insert(topic.to_owned(), entry);
         }
-        self.dropped_routes.remove(topic);
+        // What nobody has heard of has not happened.
+        let unsaid = self.dropped_routes.remove(topic).is_some();
         let former = self.former_owners.remove(topic).map(|(owner, _)| owner);
         let entry = self.routes.get_mut(topic).expect("inserted above");
         entry.subscribers.insert(node, ());
@@ -133,7 +134,8 @@ impl Coordinator {
             // order if it may own the topic, or says when it has unsubscribed.
             let keep = if failed { Some(entry.route.owner) } else { former };
             let ranked = rank(self.candidates(loads), self.active_max);
-            let keep = keep.filter(|node| failed || ranked.iter().any(|c| c.member.node == *node));
+            let fits = |node: &NodeId| ranked.iter().any(|c| c.member.node == *node);
+            let keep = keep.filter(|node| failed || unsaid || fits(node));
             let releases = former.filter(|node| keep.is_none() && self.members.contains_key(node));
             self.decide(topic, keep, releases, loads, now, out);
         }
