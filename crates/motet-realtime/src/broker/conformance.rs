@@ -1,6 +1,6 @@
 //! The contract of a [`Broker`] as tests: every implementation runs the whole suite.
 //!
-//! Each function of [`CASES`] gets a [`Bench`] around a fresh broker and panics where the contract
+//! Each function of [`cases`] gets a [`Bench`] around a fresh broker and panics where the contract
 //! is broken.
 
 use core::time::Duration;
