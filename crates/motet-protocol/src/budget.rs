@@ -46,8 +46,12 @@ impl RetryBudget {
     }
 }
 
-/// At most `limit` restarts in any `window` (rules B26 and B35): the first at once, for a user waits
-/// for it, those that follow after a jittered delay, for they tell of a fault that all share.
+/// Before a first restart: a SharedWorker that is started anew while the browser is still ending the
+/// old one of that name is connected to the old one, and nobody answers.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+
+/// At most `limit` restarts in any `window` (rules B26 and B35): the first after 50 ms, for a user
+/// waits for it, those that follow after a jittered delay, for they tell of a fault that all share.
 ///
 /// ```
 /// use core::time::Duration;
@@ -87,7 +91,7 @@ impl RestartBudget {
             earliest = earliest.max(oldest + self.window);
         }
         let first = self.planned.back().is_none_or(|last| now >= *last + self.window);
-        let at = if first { now } else { earliest + rng.jitter(self.jitter) };
+        let at = if first { now + FIRST_WAIT } else { earliest + rng.jitter(self.jitter) };
         self.planned.push_back(at);
         at
     }
@@ -107,13 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn a_first_restart_waits_for_nothing_and_the_next_ones_are_spread() {
+    fn a_first_restart_follows_soon_and_the_next_ones_are_spread() {
         let mut rng = Rng::from_seed([6; 32]);
         let window = Duration::from_secs(60);
         let mut budget = RestartBudget::new(5, window, Duration::from_millis(300));
         for now in [Instant::ZERO, Instant::ZERO + Duration::from_secs(100)] {
-            assert_eq!(budget.next(now, &mut rng), now);
-            assert_ne!(budget.next(now, &mut rng), now);
+            let first = budget.next(now, &mut rng);
+            assert_eq!(first, now + FIRST_WAIT);
+            assert_ne!(budget.next(now, &mut rng), first);
         }
     }
 
