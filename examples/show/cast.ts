@@ -43,19 +43,39 @@ export class Cast {
     this.#url = url;
   }
 
+  /**
+   * Opens the first two tabs so that each owns a topic: what is wanted while a tab is alone is that tab's for as long
+   * as it lives.
+   */
+  async begin(): Promise<void> {
+    const first = await this.#browser.open(`${this.#url}?leave=quakes`);
+    await this.#subscribed(first, ["prices"]);
+    await this.enter();
+    await first.evaluate(() => window.__stage.follow("quakes"));
+    await this.#admit(first);
+  }
+
   /** Opens one more tab and waits until its page is subscribed to every topic. */
   async enter(): Promise<Tab> {
     const tab = await this.#browser.open(this.#url);
+    return this.#admit(tab);
+  }
+
+  async #admit(tab: Tab): Promise<Tab> {
     await this.subscribed(tab);
     this.#actors.push({ tab, state: "playing", pid: await tab.rendererPid(), looking: Promise.resolve(), earlier: [] });
     return tab;
   }
 
-  async subscribed(tab: Tab): Promise<void> {
-    await tab.waitFor("is subscribed to every topic", CONNECT_WITHIN_MS, (topics: number) => {
-      const ready = (window.__log ?? []).filter((entry) => entry.kind === "ready");
-      return new Set(ready.map((entry) => entry.channel)).size === topics;
-    }, TOPICS.length);
+  subscribed(tab: Tab): Promise<void> {
+    return this.#subscribed(tab, TOPICS);
+  }
+
+  async #subscribed(tab: Tab, topics: readonly Topic[]): Promise<void> {
+    await tab.waitFor(`is subscribed to ${topics.join(" and ")}`, CONNECT_WITHIN_MS, (names: readonly string[]) => {
+      const ready = new Set((window.__log ?? []).filter((entry) => entry.kind === "ready").map((entry) => entry.channel));
+      return names.every((name) => ready.has(name));
+    }, topics);
   }
 
   assertSeparateProcesses(): Promise<number[]> {

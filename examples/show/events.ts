@@ -42,7 +42,7 @@ export const EVENTS: readonly ShowEvent[] = [
     bound: OWNER_KILLED,
     gapsPerTopic: 0,
     run: async ({ cast }) => {
-      // Each topic has an owner of its own, so one of the two does not coordinate; that one's end comes next.
+      // Each topic has an owner of its own, so one of the two does not coordinate.
       const prices = await cast.owner("prices");
       const coordinates = prices === (await cast.coordinator());
       return kill(cast, coordinates ? await cast.owner("quakes") : prices);

@@ -48,7 +48,8 @@ async function main(): Promise<boolean> {
   using recorder = new Recorder(stage, table, stageServer);
 
   await feed.play();
-  for (let index = 0; index < TABS; index += 1) await cast.enter();
+  await cast.begin();
+  while (cast.playing().length < TABS) await cast.enter();
   await cast.assertSeparateProcesses();
   table.headline(`${TABS} tabs in ${TABS} processes of ${browser.version}; ${site.origin}`);
 

@@ -74,14 +74,21 @@ function follow<T extends keyof Topics>(topic: T, show: (message: Topics[T], met
   );
 }
 
-follow("quakes", (quake) => {
-  quakes.add(quake, nowMs());
-  byId("latest-quake").textContent = `M ${quake.magnitude.toFixed(1)}  ${quake.place}`;
-});
-follow("prices", (price) => {
-  prices.add(price);
-  byId("latest-price").textContent = `${price.day}  ${price.close.toFixed(2)}`;
-});
+const followers: Readonly<Record<keyof Topics, () => void>> = {
+  quakes: () =>
+    follow("quakes", (quake) => {
+      quakes.add(quake, nowMs());
+      byId("latest-quake").textContent = `M ${quake.magnitude.toFixed(1)}  ${quake.place}`;
+    }),
+  prices: () =>
+    follow("prices", (price) => {
+      prices.add(price);
+      byId("latest-price").textContent = `${price.day}  ${price.close.toFixed(2)}`;
+    }),
+};
+// The show's first tab leaves the quakes to the second, so that the two topics have different owners.
+const left = new URLSearchParams(location.search).get("leave");
+for (const [topic, begin] of Object.entries(followers)) if (topic !== left) begin();
 
 bus.status.subscribe((now) => {
   status = now.state;
@@ -131,6 +138,7 @@ wireButtons(bus);
 
 const stage: StageApi = {
   log: log.entries,
+  follow: (topic) => followers[topic](),
   stats: () => ({
     status,
     delivered: counts.delivered,

@@ -14,6 +14,8 @@ export interface StageApi {
   readonly log: readonly PageEntry[];
   stats(): PageStats;
   block(forMs: number): void;
+  /** Subscribes to a topic that the page's address told it to leave. */
+  follow(topic: "quakes" | "prices"): void;
 }
 
 declare global {
