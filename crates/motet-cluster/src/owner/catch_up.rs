@@ -62,7 +62,7 @@ impl<P: Clone> Owned<P> {
             });
         };
         if from.epoch != top.epoch {
-            if self.history && self.doubted {
+            if self.history && !waiting.stream_asked {
                 return None;
             }
             return Some(at_top(Some(self.reason_of_new_stream(from)), Vec::new()));
@@ -117,9 +117,11 @@ impl<P: Clone> Owned<P> {
         out: &mut Out<P>,
     ) {
         let Some(top) = self.position() else { return };
-        self.doubted &= result.is_err();
+        if result.as_ref().err().is_some_and(|error| self.may_ask_again(error)) {
+            return;
+        }
+        self.joins.iter_mut().for_each(|waiting| waiting.stream_asked = true);
         match result {
-            Err(error) if self.may_ask_again(&error) => {}
             Ok(page) if page.position.epoch == top.epoch => {
                 self.fetch_failures = 0;
                 self.use_page(fetch, page, top.offset, out);
@@ -157,7 +159,6 @@ impl<P: Clone> Owned<P> {
 
     fn history_is_lost(&mut self, since: Option<Offset>, reason: GapReason) {
         let Some(top) = self.position() else { return };
-        self.doubted = false;
         let resume = top.offset - self.ring.len() as Offset;
         for waiting in &mut self.joins {
             match (&mut waiting.join.position, since) {

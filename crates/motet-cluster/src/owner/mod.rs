@@ -340,9 +340,6 @@ impl<P: Clone> Owner<P> {
         }
         let topics: Vec<_> = self.topics.keys().cloned().collect();
         for topic in topics {
-            if let Some(owned) = self.topics.get_mut(&topic) {
-                owned.doubted = true;
-            }
             self.post_head(&topic);
             self.serve(&topic, out);
         }

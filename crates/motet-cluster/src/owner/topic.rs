@@ -33,6 +33,9 @@ pub(super) struct Waiting {
     pub(super) join: JoinFrame,
     /// History was asked for its replay once; what there is must do.
     pub(super) tail_fetched: bool,
+    /// The server was asked which stream is the present one, because the page knows another: the
+    /// connection may be dead without a word, and the page be right.
+    pub(super) stream_asked: bool,
     /// Why history before its position cannot be had.
     pub(super) lost: Option<GapReason>,
 }
@@ -47,9 +50,6 @@ pub(super) struct Owned<P> {
     pub(super) fetch: Option<CallId>,
     /// History requests in a row that brought no answer.
     pub(super) fetch_failures: u32,
-    /// The node slept since the subscription stood: the connection may be dead and the stream
-    /// another one, until the server has said something about it.
-    pub(super) doubted: bool,
     top: Option<Position>,
     /// Number of the subscription that stood last.
     subscription: u64,
@@ -67,7 +67,6 @@ impl<P: Clone> Owned<P> {
             joins: Vec::new(),
             fetch: None,
             fetch_failures: 0,
-            doubted: false,
             top: None,
             subscription: 0,
             ring_messages: limits.ring_messages,
@@ -133,7 +132,13 @@ impl<P: Clone> Owned<P> {
         }
         let mut join = join.clone();
         join.replay = join.replay.min(u32::try_from(self.ring_messages).unwrap_or(u32::MAX));
-        self.joins.push(Waiting { node, join, tail_fetched: false, lost: None });
+        self.joins.push(Waiting {
+            node,
+            join,
+            tail_fetched: false,
+            stream_asked: false,
+            lost: None,
+        });
         true
     }
 
@@ -148,7 +153,6 @@ impl<P: Clone> Owned<P> {
         publications: Vec<Publication<P>>,
     ) -> Vec<Publication<P>> {
         self.phase = Phase::Live;
-        self.doubted = false;
         self.history = position.is_some();
         self.subscription = number;
         let new_top = position.unwrap_or_else(|| self.counted_position());
