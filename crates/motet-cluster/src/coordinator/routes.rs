@@ -133,8 +133,10 @@ impl Coordinator {
             // A former owner may not have unsubscribed at the server yet: it subscribes again in
             // order if it may own the topic, or says when it has unsubscribed.
             let keep = if failed { Some(entry.route.owner) } else { former };
-            let ranked = rank(self.candidates(loads), self.active_max);
-            let fits = |node: &NodeId| ranked.iter().any(|c| c.member.node == *node);
+            let fits = |node: &NodeId| {
+                let ranked = rank(self.candidates(loads), self.active_max);
+                ranked.iter().any(|candidate| candidate.member.node == *node)
+            };
             let keep = keep.filter(|node| failed || unsaid || fits(node));
             let releases = former.filter(|node| keep.is_none() && self.members.contains_key(node));
             self.decide(topic, keep, releases, loads, now, out);
