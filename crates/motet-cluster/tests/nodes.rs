@@ -2,14 +2,17 @@
 
 mod world;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use motet_cluster::Packet;
-use motet_cluster::frame::{Frame, GapReason, PublishFrame, ToNode, ToPage};
+use motet_cluster::frame::{Frame, GapReason, JoinFrame, PublishFrame, ToNode, ToPage};
 use motet_cluster::node::NodeInput;
 use motet_cluster::table::{Route, RouteState};
-use motet_protocol::{CallId, ErrorCode, Fence, Generation, Position, RouteFence, StreamEpoch};
+use motet_protocol::transport::TransportEvent;
+use motet_protocol::{
+    CallId, Error, ErrorCode, Fence, Generation, Position, RouteFence, StreamEpoch,
+};
 use world::{World, client, node};
 
 fn at(offset: u64) -> Position {
@@ -225,6 +228,46 @@ fn a_late_page_gets_the_last_messages_marked_replayed() {
 }
 
 #[test]
+fn a_page_that_joins_while_history_is_asked_for_less_gets_all_that_it_wants() {
+    let mut world = World::new(2);
+    (1..=40).for_each(|n| world.publish("a", n));
+    world.subscribe(1, "a");
+    world.subscribe(2, "a");
+    let join = |n, replay| {
+        let (topic, call) = ("a".to_owned(), CallId::from_bits(n));
+        ToNode::Join(JoinFrame { topic, client: client(n), call, position: None, replay })
+    };
+    world.pages.clear();
+    // The owner's own page joins while the other one's frame is on its way.
+    world.page(2, join(2, 30));
+    world.page(1, join(1, 5));
+    world.run();
+    let replayed: BTreeMap<_, _> = world
+        .pages
+        .values()
+        .flatten()
+        .filter_map(|frame| match frame {
+            ToPage::Joined(joined) => Some((joined.call.bits(), joined.replayed)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(replayed, BTreeMap::from([(1, 5), (2, 30)]));
+}
+
+#[test]
+fn a_replay_that_the_server_gives_in_small_pages_is_whole() {
+    let mut world = World::new(1);
+    world.history_page_max = 7;
+    (1..=40).for_each(|n| world.publish("a", n));
+    world.subscribe(1, "a");
+    let joined = world.join(1, "a", None, 30);
+    let offsets: Vec<_> = joined.messages.iter().map(|head| head.offset).collect();
+    assert_eq!(offsets, (11..=40).collect::<Vec<_>>());
+    let all = world.join(1, "a", None, 60);
+    assert_eq!((all.replayed, all.messages.len()), (40, 40), "there are no more");
+}
+
+#[test]
 fn a_page_far_behind_is_caught_up_from_history_in_several_answers() {
     let mut world = World::new(2);
     world.subscribe(1, "a");
@@ -403,18 +446,14 @@ fn a_topic_that_is_wanted_again_keeps_the_owner_that_may_still_be_subscribed() {
     assert_eq!(world.owner("c"), [2], "after a while the usual choice");
 }
 
-#[test]
-fn more_owners_than_allowed_hand_over_one_by_one_until_three_are_left() {
-    let mut world = World::new(6);
-    let topics = ["a", "b", "c", "d", "e"];
-    topics.iter().for_each(|topic| world.subscribe(6, topic));
-    // Nodes 4 and 5 live under another coordinator for a while, and own topics there.
-    let fence = next_fence(world.route(6, "d").fence.fence);
-    for (n, topic) in [(4, "d"), (5, "e")] {
+/// These nodes live under another coordinator for a while, and own topics there.
+fn own_under_another_coordinator(world: &mut World, owned: &[(u64, &str)]) {
+    let fence = next_fence(world.route(3, owned[0].1).fence.fence);
+    for (n, topic) in owned {
         let claim = Frame::Claim { fence, rebuild: false };
         let route = Route {
-            topic: topic.into(),
-            owner: node(n),
+            topic: (*topic).into(),
+            owner: node(*n),
             fence: RouteFence { fence, generation: Generation::FIRST },
             handoff_from: None,
             state: RouteState::Assigned,
@@ -423,10 +462,35 @@ fn more_owners_than_allowed_hand_over_one_by_one_until_three_are_left() {
         let routes = vec![route];
         let assign = Frame::Assign { fence, routes, dropped: Vec::new(), full: false };
         for frame in [claim, assign] {
-            world.input(n, NodeInput::Announce(Packet::single(node(9), frame)));
+            world.input(*n, NodeInput::Announce(Packet::single(node(9), frame)));
         }
     }
     world.run();
+}
+
+#[test]
+fn an_owner_of_nothing_but_what_the_server_refused_keeps_no_surplus_owner_in_place() {
+    let mut world = World::new(6);
+    let topics = ["a", "b", "c", "d", "e"];
+    topics.iter().chain(&["f"]).for_each(|topic| world.subscribe(1, topic));
+    own_under_another_coordinator(&mut world, &[(4, "d"), (5, "e"), (6, "f")]);
+    let error = Some(Error::new(ErrorCode::SubscribeRejected));
+    let topic = "f".to_owned();
+    let refused = TransportEvent::Unsubscribed { topic, error, terminal: true };
+    world.input(6, NodeInput::Transport(refused));
+    world.run();
+    world.kill(2);
+    world.advance(Duration::from_secs(6));
+    let owners: BTreeSet<_> = topics.iter().flat_map(|topic| world.owner(topic)).collect();
+    assert_eq!(owners.len(), 3, "{owners:?}");
+}
+
+#[test]
+fn more_owners_than_allowed_hand_over_one_by_one_until_three_are_left() {
+    let mut world = World::new(6);
+    let topics = ["a", "b", "c", "d", "e"];
+    topics.iter().for_each(|topic| world.subscribe(6, topic));
+    own_under_another_coordinator(&mut world, &[(4, "d"), (5, "e")]);
     world.kill(1);
     let owners = |world: &World| {
         let owners: BTreeSet<_> = topics.iter().flat_map(|topic| world.owner(topic)).collect();

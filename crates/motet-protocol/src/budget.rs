@@ -46,12 +46,12 @@ impl RetryBudget {
     }
 }
 
-/// Before a first restart: a SharedWorker that is started anew while the browser is still ending the
+/// Before a restart: a SharedWorker that is started anew while the browser is still ending the
 /// old one of that name is connected to the old one, and nobody answers.
-const FIRST_WAIT: Duration = Duration::from_millis(50);
+const RESTART_WAIT: Duration = Duration::from_millis(50);
 
-/// At most `limit` restarts in any `window` (rules B26 and B35): the first after 50 ms, for a user
-/// waits for it, those that follow after a jittered delay, for they tell of a fault that all share.
+/// At most `limit` restarts in any `window` (rules B26 and B35): each after 50 ms, and those that
+/// follow a first one after a jittered delay more, for they tell of a fault that all share.
 ///
 /// ```
 /// use core::time::Duration;
@@ -91,7 +91,8 @@ impl RestartBudget {
             earliest = earliest.max(oldest + self.window);
         }
         let first = self.planned.back().is_none_or(|last| now >= *last + self.window);
-        let at = if first { now + FIRST_WAIT } else { earliest + rng.jitter(self.jitter) };
+        let jitter = if first { Duration::ZERO } else { rng.jitter(self.jitter) };
+        let at = earliest + RESTART_WAIT + jitter;
         self.planned.push_back(at);
         at
     }
@@ -117,7 +118,7 @@ mod tests {
         let mut budget = RestartBudget::new(5, window, Duration::from_millis(300));
         for now in [Instant::ZERO, Instant::ZERO + Duration::from_secs(100)] {
             let first = budget.next(now, &mut rng);
-            assert_eq!(first, now + FIRST_WAIT);
+            assert_eq!(first, now + RESTART_WAIT);
             assert_ne!(budget.next(now, &mut rng), first);
         }
     }

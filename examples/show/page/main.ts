@@ -88,6 +88,8 @@ const followers: Readonly<Record<keyof Topics, () => void>> = {
 };
 // The show's first tab leaves the quakes to the second, so that the two topics have different owners.
 const left = new URLSearchParams(location.search).get("leave");
+// Only when it opens: reloaded, it follows both.
+history.replaceState(history.state, "", location.pathname);
 for (const [topic, begin] of Object.entries(followers)) if (topic !== left) begin();
 
 bus.status.subscribe((now) => {

@@ -314,14 +314,18 @@ impl Coordinator {
         if self.routes.values().any(|entry| entry.due.is_some()) {
             return;
         }
-        let mut loads = self.loads();
+        // What the server refused stays where it was refused until somebody asks for it again; it
+        // makes nobody an owner.
+        let is_held = |entry: &RouteEntry| !matches!(entry.route.state, RouteState::Failed(_));
+        let mut loads = Loads::new();
+        for entry in self.routes.values().filter(|entry| is_held(entry)) {
+            *loads.entry(entry.route.owner).or_default() += 1;
+        }
         let Some((goes, stay)) = one_too_many(self.candidates(&loads), self.active_max) else {
             return;
         };
-        // What the server refused stays where it was refused until somebody asks for it again.
-        let owned = self.routes.iter().filter(|(_, entry)| {
-            entry.route.owner == goes && !matches!(entry.route.state, RouteState::Failed(_))
-        });
+        let owned =
+            self.routes.iter().filter(|(_, entry)| entry.route.owner == goes && is_held(entry));
         let topics: Vec<_> = owned.map(|(topic, _)| topic.clone()).collect();
         for topic in topics {
             let load = |candidate: &&Candidate| loads.get(&candidate.member.node).copied();

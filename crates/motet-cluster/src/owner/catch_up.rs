@@ -92,20 +92,28 @@ impl<P: Clone> Owned<P> {
     }
 
     /// The history request that helps the page furthest behind, if any needs one.
-    pub(super) fn next_fetch(&self, topic: &str, rng: &mut Rng) -> Option<(Fetch, HistoryRequest)> {
+    pub(super) fn next_fetch(
+        &mut self,
+        topic: &str,
+        rng: &mut Rng,
+    ) -> Option<(Fetch, HistoryRequest)> {
         let top = self.position()?;
         let positions = self.joins.iter().filter_map(|waiting| waiting.join.position.as_ref());
         // Those of another stream only wait to hear which is the present one.
         let behind = positions.filter(|position| position.epoch == top.epoch);
         let since = behind.map(|position| position.offset).min();
         let replay = self.joins.iter().map(|waiting| waiting.join.replay).max()?;
+        let older = replay.saturating_sub(self.ring.len() as u32);
         let request = HistoryRequest {
             call: CallId::random(rng),
             topic: topic.to_owned(),
-            since: since.map(|offset| Position::new(top.epoch.clone(), offset)),
-            limit: if since.is_some() { PAGE_MAX } else { replay.min(PAGE_MAX) },
+            since: since
+                .or_else(|| (self.ring.len() > 0).then(|| self.ring_first(top.offset)))
+                .map(|offset| Position::new(top.epoch.clone(), offset)),
+            limit: if since.is_some() { PAGE_MAX } else { older.min(PAGE_MAX) },
             reverse: since.is_none(),
         };
+        self.joins.iter_mut().for_each(|waiting| waiting.asked = true);
         Some((Fetch { topic: topic.to_owned(), since }, request))
     }
 
@@ -120,7 +128,7 @@ impl<P: Clone> Owned<P> {
         if result.as_ref().err().is_some_and(|error| self.may_ask_again(error)) {
             return;
         }
-        self.joins.iter_mut().for_each(|waiting| waiting.stream_asked = true);
+        self.joins.iter_mut().for_each(|waiting| waiting.stream_asked |= waiting.asked);
         match result {
             Ok(page) if page.position.epoch == top.epoch => {
                 self.fetch_failures = 0;
@@ -149,12 +157,21 @@ impl<P: Clone> Owned<P> {
     }
 
     fn tail_page(&mut self, newest_first: Vec<Publication<P>>, top: Offset) {
+        let (kept, ring_first) = (self.ring.len(), self.ring_first(top));
+        // A server may give less than it was asked for and has; where it has no more it gives none.
+        let oldest = newest_first.last().map_or(0, |message| message.offset);
         let ascending = newest_first.into_iter().rev();
-        let ring_first = top + 1 - self.ring.len() as Offset;
         self.ring.prepend(ascending.filter(|message| message.offset < ring_first).collect(), top);
-        for waiting in &mut self.joins {
-            waiting.tail_fetched |= waiting.join.position.is_none();
+        if oldest > 1 && self.ring.len() > kept {
+            return;
         }
+        for waiting in &mut self.joins {
+            waiting.tail_fetched |= waiting.asked && waiting.join.position.is_none();
+        }
+    }
+
+    fn ring_first(&self, top: Offset) -> Offset {
+        top + 1 - self.ring.len() as Offset
     }
 
     fn history_is_lost(&mut self, since: Option<Offset>, reason: GapReason) {
@@ -168,7 +185,7 @@ impl<P: Clone> Owned<P> {
                     position.offset = resume;
                     waiting.lost = Some(reason);
                 }
-                _ => waiting.tail_fetched = true,
+                _ => waiting.tail_fetched |= waiting.asked,
             }
         }
     }

@@ -31,7 +31,10 @@ pub(super) enum Phase {
 pub(super) struct Waiting {
     pub(super) node: NodeId,
     pub(super) join: JoinFrame,
-    /// History was asked for its replay once; what there is must do.
+    /// It waited already when the question on its way was put: the answer is for it too. One that
+    /// joined later may want more than was asked for.
+    pub(super) asked: bool,
+    /// History was asked for its replay; what there is must do.
     pub(super) tail_fetched: bool,
     /// The server was asked which stream is the present one, because the page knows another: the
     /// connection may be dead without a word, and the page be right.
@@ -135,6 +138,7 @@ impl<P: Clone> Owned<P> {
         self.joins.push(Waiting {
             node,
             join,
+            asked: false,
             tail_fetched: false,
             stream_asked: false,
             lost: None,

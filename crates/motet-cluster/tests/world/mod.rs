@@ -43,6 +43,8 @@ pub(crate) struct World {
     pub(crate) reports: Vec<(NodeId, Vec<RouteFence>)>,
     pub(crate) pages: BTreeMap<NodeId, Vec<ToPage>>,
     pub(crate) announced: u64,
+    /// The most publications that the server gives in one answer, however many are asked for.
+    pub(crate) history_page_max: usize,
 }
 
 pub(crate) fn node(n: u64) -> NodeId {
@@ -70,6 +72,7 @@ impl World {
             reports: Vec::new(),
             pages: BTreeMap::new(),
             announced: 0,
+            history_page_max: usize::MAX,
         };
         (1..=nodes).for_each(|n| world.start(n));
         world
@@ -300,13 +303,15 @@ impl World {
             TransportOp::History(request) => {
                 let stream = self.streams.get(&request.topic).cloned().unwrap_or_default();
                 let position = Position::new(StreamEpoch::new("epoch"), stream.len() as u64);
-                let since = request.since.map_or(0, |since| since.offset);
-                let after = stream.into_iter().filter(|p| p.offset > since);
-                let mut publications: Vec<_> = after.collect();
+                let since = request.since.map(|since| since.offset);
+                let mut publications = stream;
                 if request.reverse {
                     publications.reverse();
+                    publications.retain(|p| since.is_none_or(|since| p.offset < since));
+                } else {
+                    publications.retain(|p| since.is_none_or(|since| p.offset > since));
                 }
-                publications.truncate(request.limit as usize);
+                publications.truncate(self.history_page_max.min(request.limit as usize));
                 let result = Ok(HistoryPage { position, publications });
                 self.event(from, TransportEvent::History { call: request.call, result });
             }
