@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use motet_realtime::codec::json::append_line;
 use motet_realtime::message::StreamPosition;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -29,12 +30,14 @@ const DATA_BYTES_MAX: usize = 4_096;
 
 /// How every line begins.
 const LINE_START: &[u8] = b"{\"ts_ms\":";
+/// More than LINE_START has.
+const BEGINNING_BYTES: u64 = 64;
 /// More than the longest line has.
 const TAIL_BYTES: u64 = 64 << 10;
 
 /// Appends to the log.
 pub struct PublicationLog {
-    lines: mpsc::Sender<String>,
+    lines: mpsc::Sender<Vec<u8>>,
     writer: JoinHandle<()>,
     skipped: u64,
 }
@@ -69,6 +72,7 @@ impl PublicationLog {
         // A pipe or a device has no past.
         if file.metadata().await?.is_file() {
             lock(&file).await?;
+            check_beginning(&mut file).await?;
             cut_unfinished_line(&mut file).await?;
         }
         let (lines, waiting) = mpsc::channel(WAITING_MAX);
@@ -109,31 +113,56 @@ impl PublicationLog {
 
     /// False when the line found no room.
     fn write(&self, line: &impl Serialize) -> bool {
-        let Ok(mut text) = serde_json::to_string(line) else { return false };
-        text.push('\n');
-        self.lines.try_send(text).is_ok()
+        line_of(line).is_some_and(|text| self.lines.try_send(text).is_ok())
     }
 }
 
+/// A line of the log. Payloads may have line breaks between their tokens, which would let whoever
+/// publishes write lines of their own.
+fn line_of(line: &impl Serialize) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    append_line(&mut text, line).ok()?;
+    text.push(b'\n');
+    Some(text)
+}
+
+/// Whether a line is one of a log, or the beginning of one.
+fn is_ours(line: &[u8]) -> bool {
+    let known = line.len().min(LINE_START.len());
+    line[..known] == LINE_START[..known]
+}
+
+fn no_log() -> io::Error {
+    let text = "this file is no publication log: name another one, or one that does not exist";
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// A file that begins otherwise than a log is left alone: somebody named the wrong one.
+async fn check_beginning(file: &mut File) -> io::Result<()> {
+    file.seek(io::SeekFrom::Start(0)).await?;
+    let mut beginning = Vec::new();
+    file.take(BEGINNING_BYTES).read_to_end(&mut beginning).await?;
+    // Writes that failed leave empty lines.
+    if is_ours(beginning.trim_ascii_start()) { Ok(()) } else { Err(no_log()) }
+}
+
 /// A process that was killed while it wrote leaves half a line, which the next line would be
-/// joined to. What is no line of a log is left alone: somebody named the wrong file.
+/// joined to. What ends otherwise than a log is left alone too.
 async fn cut_unfinished_line(file: &mut File) -> io::Result<()> {
     let length = file.metadata().await?.len();
     let start = length.saturating_sub(TAIL_BYTES);
     file.seek(io::SeekFrom::Start(start)).await?;
     let mut tail = Vec::new();
     file.take(TAIL_BYTES).read_to_end(&mut tail).await?;
-    let unfinished = match tail.iter().rposition(|byte| *byte == b'\n') {
-        Some(newline) => &tail[newline + 1..],
-        None => &tail[..],
-    };
+    let mut backwards = tail.rsplit(|byte| *byte == b'\n');
+    let unfinished = backwards.next().unwrap_or_default();
+    // A write that failed leaves an empty line.
+    let last = backwards.find(|line| !line.is_empty()).unwrap_or_default();
+    if !is_ours(unfinished) || !is_ours(last) {
+        return Err(no_log());
+    }
     if unfinished.is_empty() {
         return Ok(());
-    }
-    let known = unfinished.len().min(LINE_START.len());
-    if unfinished[..known] != LINE_START[..known] {
-        let text = "this file is no publication log: name another one, or one that does not exist";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     warn!("the publication log ended with an unfinished line, which was cut off");
     file.set_len(length - unfinished.len() as u64).await
@@ -147,7 +176,7 @@ struct Writer<W> {
 }
 
 impl<W: AsyncWrite + Unpin> Writer<W> {
-    async fn run(mut self, mut waiting: mpsc::Receiver<String>) {
+    async fn run(mut self, mut waiting: mpsc::Receiver<Vec<u8>>) {
         let mut batch = Vec::new();
         while waiting.recv_many(&mut batch, WAITING_MAX).await > 0 {
             self.write(&mut batch).await;
@@ -159,17 +188,16 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         }
     }
 
-    async fn write(&mut self, batch: &mut Vec<String>) {
-        let mut text = String::new();
+    async fn write(&mut self, batch: &mut Vec<Vec<u8>>) {
+        let mut text = Vec::new();
         if self.lost > 0 {
             // The write that failed may have left half a line.
-            text.push('\n');
+            text.push(b'\n');
             let note = Skipped { ts_ms: now_ms(), skipped: self.lost };
-            text.push_str(&serde_json::to_string(&note).unwrap_or_default());
-            text.push('\n');
+            text.extend(line_of(&note).unwrap_or_default());
         }
-        text.extend(batch.iter().map(String::as_str));
-        let mut written = self.file.write_all(text.as_bytes()).await;
+        text.extend(batch.iter().flatten());
+        let mut written = self.file.write_all(&text).await;
         if written.is_ok() {
             written = self.file.flush().await;
         }
@@ -254,11 +282,12 @@ mod tests {
     async fn a_full_disk_is_told_in_the_log_once_there_is_room_again() {
         let disk = Disk { bytes: Vec::new(), room: line(1).len() + 5 };
         let mut writer = Writer { file: disk, lost: 0 };
-        writer.write(&mut vec![line(1)]).await;
-        writer.write(&mut vec![line(2), line(3)]).await;
-        writer.write(&mut vec![line(4)]).await;
+        let lines = |numbers: &[u64]| numbers.iter().map(|n| line(*n).into()).collect::<Vec<_>>();
+        writer.write(&mut lines(&[1])).await;
+        writer.write(&mut lines(&[2, 3])).await;
+        writer.write(&mut lines(&[4])).await;
         writer.file.room = 1_000;
-        writer.write(&mut vec![line(5)]).await;
+        writer.write(&mut lines(&[5])).await;
         let text = String::from_utf8(writer.file.bytes).expect("text");
         let [first, half, note, last] = text.lines().collect::<Vec<_>>()[..] else {
             panic!("{text}")
@@ -309,8 +338,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_payload_with_line_breaks_is_one_line_and_no_line_of_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log.jsonl");
+        let mut log = PublicationLog::open(&path).await.expect("opened");
+        log.append("chat", None, b"[\n1,\r\n{\"ts_ms\":1,\"channel\":\"bank\"}\r\n]");
+        log.append("chat", None, b"1\n{\"ts_ms\":1,\"channel\":\"bank\"}");
+        log.close().await;
+        let text = std::fs::read_to_string(&path).expect("a log");
+        assert!(!text.contains('\r'), "{text}");
+        let lines: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let channels: Vec<_> = lines.iter().map(|line| line["channel"].as_str()).collect();
+        assert_eq!(channels, [Some("chat"), Some("chat")]);
+        assert_eq!(lines[0]["data"][1]["channel"], "bank");
+        assert_eq!(lines[1].get("data"), None, "no JSON, so its hash alone");
+    }
+
+    #[tokio::test]
     async fn a_file_that_is_no_log_is_left_as_it_is() {
-        for text in ["a note to myself", "a note\nto myself", &"x".repeat(100_000)] {
+        let behind = format!("{}a note\n", line(1));
+        let before = format!("a note\n{}", line(1));
+        let long = "x".repeat(100_000);
+        for text in ["a note to myself", "a note\nto myself", "a note\n", &behind, &before, &long] {
             let (outcome, after) = reopened(text).await;
             let error = outcome.expect_err("refused").to_string();
             assert!(error.contains("no publication log"), "{error}");

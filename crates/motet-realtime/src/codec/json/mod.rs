@@ -45,8 +45,16 @@ pub(super) fn separate(frame: &mut Vec<u8>) {
 
 fn append(frame: &mut Vec<u8>, message: &impl Serialize) {
     separate(frame);
-    serde_json::to_writer(SingleLine(frame), message)
-        .expect("messages have string keys, and writing to memory does not fail");
+    append_line(frame, message).expect("messages have string keys");
+}
+
+/// Appends a value as one line, whatever is embedded in it; the line break after it is left to the
+/// caller.
+///
+/// # Errors
+/// When the value has no form in JSON, such as a map whose keys are no texts.
+pub fn append_line(text: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
+    serde_json::to_writer(SingleLine(text), value)
 }
 
 /// Drops raw line breaks. Those of strings are escaped by the serializer and those of an embedded
