@@ -7,8 +7,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use motet_realtime::hub::HubStats;
 use motet_realtime::message::DisconnectCode;
+
+use crate::engine::EngineStats;
 
 /// Label of a count by close code.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -44,6 +45,11 @@ pub struct Metrics {
     users: Gauge,
     channels: Gauge,
     subscriptions: Gauge,
+    waiting_bytes: Gauge,
+    streams: Gauge,
+    stream_bytes: Gauge,
+    /// Publications that the broker had no room for.
+    publications_refused: Counter,
 }
 
 impl Default for Metrics {
@@ -72,6 +78,8 @@ impl Metrics {
             counter("messages_sent", "Messages queued for clients, each delivery counted");
         let publications_accepted =
             counter("publications_accepted", "Publications that the broker took");
+        let publications_refused =
+            counter("publications_refused", "Publications that the broker had no room for");
         let disconnects = Family::default();
         let help = "Connections closed by the server, by code";
         registry.register("disconnects", help, disconnects.clone());
@@ -87,6 +95,9 @@ impl Metrics {
         let users = gauge("users", "Different users among them");
         let channels = gauge("channels", "Channels with subscribers");
         let subscriptions = gauge("subscriptions", "Subscriptions");
+        let waiting_bytes = gauge("waiting_bytes", "Bytes that wait to be written to connections");
+        let streams = gauge("streams", "Streams that the broker keeps");
+        let stream_bytes = gauge("stream_bytes", "Bytes of the publications in them");
         Self {
             registry,
             connections_opened,
@@ -101,6 +112,10 @@ impl Metrics {
             users,
             channels,
             subscriptions,
+            waiting_bytes,
+            streams,
+            stream_bytes,
+            publications_refused,
         }
     }
 
@@ -117,14 +132,20 @@ impl Metrics {
 
     /// All counters as text.
     #[must_use]
-    pub fn render(&self, stats: &HubStats) -> String {
+    pub fn render(&self, stats: &EngineStats) -> String {
         let gauge = |gauge: &Gauge, value: usize| {
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         };
-        gauge(&self.clients, stats.clients);
-        gauge(&self.users, stats.users);
-        gauge(&self.channels, stats.channels);
-        gauge(&self.subscriptions, stats.subscriptions);
+        let EngineStats { hub, broker, waiting_bytes } = stats;
+        gauge(&self.clients, hub.clients);
+        gauge(&self.users, hub.users);
+        gauge(&self.channels, hub.channels);
+        gauge(&self.subscriptions, hub.subscriptions);
+        gauge(&self.waiting_bytes, *waiting_bytes);
+        gauge(&self.streams, broker.streams);
+        gauge(&self.stream_bytes, broker.bytes);
+        let refused = broker.refused.saturating_sub(self.publications_refused.get());
+        self.publications_refused.inc_by(refused);
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string does not fail");
         text

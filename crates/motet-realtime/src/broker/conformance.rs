@@ -116,16 +116,21 @@ impl<P: Payload, B: Broker<P>> Bench<P, B> {
 
 const STREAM: Retention =
     Retention { size: 3, ttl: Duration::from_secs(60), meta_ttl: Duration::from_secs(3600) };
-const ALL: HistoryQuery = HistoryQuery { since: None, limit: None, reverse: false };
-const POSITION: HistoryQuery = HistoryQuery { since: None, limit: Some(0), reverse: false };
+const ALL: HistoryQuery =
+    HistoryQuery { since: None, limit: None, reverse: false, bytes_max: None };
+const POSITION: HistoryQuery = HistoryQuery::POSITION;
 
 /// Every case of the suite.
 #[must_use]
 pub fn cases<P: Payload, B: Broker<P>>() -> Vec<Case<P, B>> {
     vec![
         ("offsets start at 1 and have no gaps", offsets_are_contiguous),
-        ("reading a stream creates it with its epoch", reading_creates_the_stream),
+        (
+            "the first publication has the epoch that was read before",
+            the_epoch_precedes_publications,
+        ),
         ("history keeps the newest and reads both ways", history_is_bounded_and_reads_both_ways),
+        ("a page ends before it is too large", a_page_ends_before_it_is_too_large),
         ("the position outlives the publications", position_outlives_publications),
         ("a forgotten stream begins a new life", a_forgotten_stream_begins_anew),
         ("only subscribed channels are delivered, in order", delivery_follows_subscriptions),
@@ -144,7 +149,7 @@ fn offsets_are_contiguous<P: Payload, B: Broker<P>>(bench: &mut Bench<P, B>) {
     assert_eq!(bench.publish("b", 0), 1, "each channel has its own stream");
 }
 
-fn reading_creates_the_stream<P: Payload, B: Broker<P>>(bench: &mut Bench<P, B>) {
+fn the_epoch_precedes_publications<P: Payload, B: Broker<P>>(bench: &mut Bench<P, B>) {
     let top = bench.history("a", POSITION).top;
     assert_eq!(top.offset, 0);
     assert!(!top.epoch.is_empty());
@@ -166,6 +171,26 @@ fn history_is_bounded_and_reads_both_ways<P: Payload, B: Broker<P>>(bench: &mut 
     assert_eq!(bench.offsets("a", reverse), [5, 4, 3]);
     assert_eq!(bench.offsets("a", HistoryQuery { since: Some(5), ..reverse }), [4, 3]);
     assert!(bench.offsets("a", POSITION).is_empty());
+}
+
+fn a_page_ends_before_it_is_too_large<P: Payload, B: Broker<P>>(bench: &mut Bench<P, B>) {
+    for n in 1..=3 {
+        bench.publish("a", n);
+    }
+    let size = bench.history("a", ALL).publications[0].encoded_size_max(0);
+    for (bytes_max, forward, reverse) in [
+        (1, vec![1], vec![3]),
+        (2 * size, vec![1, 2], vec![3, 2]),
+        (3 * size, vec![1, 2, 3], vec![3, 2, 1]),
+    ] {
+        let query = HistoryQuery { bytes_max: Some(bytes_max), ..ALL };
+        assert_eq!(bench.offsets("a", query), forward, "{bytes_max} bytes");
+        assert_eq!(bench.offsets("a", HistoryQuery { reverse: true, ..query }), reverse);
+    }
+    let query = HistoryQuery { since: Some(2), bytes_max: Some(1), ..ALL };
+    assert_eq!(bench.offsets("a", query), [3], "whoever asks on gets to the end");
+    let query = HistoryQuery { bytes_max: Some(1), ..POSITION };
+    assert!(bench.offsets("a", query).is_empty());
 }
 
 fn position_outlives_publications<P: Payload, B: Broker<P>>(bench: &mut Bench<P, B>) {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use motet_protocol::{Instant, Rng};
 
 use super::dedupe::Dedupe;
+use super::epochs::Epochs;
 use super::presence::Presence;
-use super::stream::Stream;
+use super::stream::{Due, Stream, kept_size};
 use super::{
     Answer, Broker, BrokerError, BrokerEvent, BrokerOp, BrokerRequest, HistoryPage, HistoryQuery,
     PublishOptions, Published, Retention,
@@ -24,21 +25,50 @@ pub struct MemoryBrokerOptions {
     pub idempotency_window: Duration,
     /// Keys remembered at most; when there are more, the oldest are forgotten.
     pub idempotency_keys_max: usize,
+    /// Streams kept at most. One more takes the place of the stream whose position alone is left
+    /// and would be forgotten first; where there is none it is refused.
+    pub streams_max: usize,
+    /// Bytes of publications kept at most; beyond it publications are refused.
+    pub bytes_max: usize,
 }
 
 impl Default for MemoryBrokerOptions {
     fn default() -> Self {
-        Self { idempotency_window: Duration::from_secs(300), idempotency_keys_max: 1_000_000 }
+        Self {
+            idempotency_window: Duration::from_secs(300),
+            idempotency_keys_max: 1_000_000,
+            streams_max: 1_000_000,
+            bytes_max: 1 << 30,
+        }
     }
+}
+
+/// What a [`MemoryBroker`] holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryBrokerStats {
+    /// Streams, those of which only the position is left among them.
+    pub streams: usize,
+    /// Bytes of the publications in them.
+    pub bytes: usize,
+    /// Publications refused so far because there was no room.
+    pub refused: u64,
 }
 
 /// The broker of a single server. A restart starts all streams anew, with new epochs.
 pub struct MemoryBroker<P> {
-    rng: Rng,
+    epochs: Epochs,
+    /// Streams with publications or the position that outlived them, and those without that
+    /// somebody is subscribed to.
     streams: HashMap<Arc<str>, Stream<P>>,
-    /// Streams by the time at which something of them expires: one entry each, equal to its
-    /// `scheduled`.
+    streams_max: usize,
+    /// Bytes of all publications kept.
+    bytes: usize,
+    bytes_max: usize,
+    refused: u64,
+    /// Streams by the time at which their oldest publication expires, and by that at which their
+    /// position does: an entry for each stream in one of the two, equal to its `scheduled`.
     expiries: BTreeSet<(Instant, Arc<str>)>,
+    positions: BTreeSet<(Instant, Arc<str>)>,
     presence: Presence<P>,
     dedupe: Dedupe,
     subscribed: HashSet<Arc<str>>,
@@ -49,17 +79,29 @@ pub struct MemoryBroker<P> {
 impl<P: Payload> MemoryBroker<P> {
     /// An empty broker; `rng` names the epochs.
     #[must_use]
-    pub fn new(rng: Rng, options: MemoryBrokerOptions) -> Self {
+    pub fn new(mut rng: Rng, options: MemoryBrokerOptions) -> Self {
         Self {
-            rng,
+            epochs: Epochs::new(&mut rng),
             streams: HashMap::new(),
+            streams_max: options.streams_max,
+            bytes: 0,
+            bytes_max: options.bytes_max,
+            refused: 0,
             expiries: BTreeSet::new(),
+            positions: BTreeSet::new(),
             presence: Presence::new(),
             dedupe: Dedupe::new(options.idempotency_window, options.idempotency_keys_max),
             subscribed: HashSet::new(),
             patterns: BTreeSet::new(),
             events: VecDeque::new(),
         }
+    }
+
+    /// What the broker holds.
+    #[must_use]
+    pub fn stats(&self) -> MemoryBrokerStats {
+        let (streams, bytes) = (self.streams.len(), self.bytes);
+        MemoryBrokerStats { streams, bytes, refused: self.refused }
     }
 
     fn carry_out(
@@ -78,6 +120,9 @@ impl<P: Payload> MemoryBroker<P> {
             BrokerOp::Unsubscribe => {
                 self.subscribed.remove(channel);
                 self.patterns.remove(channel);
+                if self.streams.get(channel).is_some_and(Stream::is_unused) {
+                    self.forget(channel);
+                }
             }
             BrokerOp::Publish(publication, options) => {
                 return self.publish(now, channel, publication, options).map(Answer::Published);
@@ -97,7 +142,8 @@ impl<P: Payload> MemoryBroker<P> {
             }
             BrokerOp::RemoveHistory => {
                 if let Some(stream) = self.streams.get_mut(channel) {
-                    stream.clear();
+                    self.bytes -= stream.clear();
+                    self.schedule(channel);
                 }
             }
             BrokerOp::AddPresence(info) => self.presence.add(channel, *info),
@@ -124,12 +170,10 @@ impl<P: Payload> MemoryBroker<P> {
         }
         let mut published = Published { position: None, suppressed: false };
         if options.retention.enabled() {
-            let stream = self.stream(now, channel, &options.retention);
-            if options.version.as_ref().is_some_and(|version| !stream.advance_version(version)) {
-                return Ok(Published { position: Some(stream.position()), suppressed: true });
+            published = self.keep(now, channel, &mut publication, &options)?;
+            if published.suppressed {
+                return Ok(published);
             }
-            published.position = Some(stream.push(now, &options.retention, &mut publication));
-            self.schedule(channel);
         }
         if let Some(idempotency) = options.idempotency {
             self.dedupe.insert(now, channel, idempotency, published.clone());
@@ -148,6 +192,55 @@ impl<P: Payload> MemoryBroker<P> {
                     .any(|pattern| self.patterns.contains(pattern.as_str())))
     }
 
+    /// Gives a publication its place in the channel's stream.
+    fn keep(
+        &mut self,
+        now: Instant,
+        channel: &Arc<str>,
+        publication: &mut Publication<P>,
+        options: &PublishOptions,
+    ) -> Result<Published, BrokerError> {
+        let retention = &options.retention;
+        self.expire(now, channel);
+        let stream = self.streams.get(channel);
+        let known =
+            options.version.as_ref().zip(stream).filter(|(v, stream)| stream.knows_version(v));
+        if let Some((_, stream)) = known {
+            return Ok(Published { position: Some(stream.position()), suppressed: true });
+        }
+        let freed = stream.map_or(0, |stream| stream.next_freed(retention));
+        let is_new = stream.is_none();
+        if self.bytes - freed + kept_size(publication) > self.bytes_max
+            || is_new && !self.make_room_for_a_stream()
+        {
+            self.refused += 1;
+            return Err(BrokerError::Full);
+        }
+        let epoch = || self.epochs.of(channel);
+        let stream = self
+            .streams
+            .entry(channel.clone())
+            .or_insert_with(|| Stream::new(now, retention, epoch()));
+        if let Some(version) = &options.version {
+            stream.set_version(version.clone());
+        }
+        let (grown, shrunk) = stream.push(now, retention, publication);
+        self.bytes = self.bytes + grown - shrunk;
+        let position = Some(stream.position());
+        self.schedule(channel);
+        Ok(Published { position, suppressed: false })
+    }
+
+    /// False when there are as many streams as allowed and all have publications.
+    fn make_room_for_a_stream(&mut self) -> bool {
+        if self.streams.len() < self.streams_max {
+            return true;
+        }
+        let Some((_, first)) = self.positions.first().cloned() else { return false };
+        self.forget(&first);
+        true
+    }
+
     fn read(
         &mut self,
         now: Instant,
@@ -155,47 +248,75 @@ impl<P: Payload> MemoryBroker<P> {
         query: &HistoryQuery,
         retention: &Retention,
     ) -> HistoryPage<P> {
-        let stream = self.stream(now, channel, retention);
-        let page = stream.read(now, query);
+        self.expire(now, channel);
+        if !self.streams.contains_key(channel) {
+            let stream = Stream::new(now, retention, self.epochs.of(channel));
+            let page = stream.read(query);
+            // Its epoch can be told again, so only subscribers are worth the memory: to them the
+            // stream must not begin anew because another one does.
+            if self.subscribed.contains(channel) && self.make_room_for_a_stream() {
+                self.streams.insert(channel.clone(), stream);
+                self.schedule(channel);
+            }
+            return page;
+        }
+        let stream = self.streams.get_mut(channel).expect("just looked");
+        stream.touch(now, retention);
+        let page = stream.read(query);
         self.schedule(channel);
         page
+    }
+
+    /// Drops what has expired of a stream, and the stream itself when all of it has.
+    fn expire(&mut self, now: Instant, channel: &Arc<str>) {
+        let Some(stream) = self.streams.get_mut(channel) else { return };
+        self.bytes -= stream.expire(now);
+        if stream.is_over(now) {
+            self.forget(channel);
+        }
     }
 
     /// Makes sure that the stream is looked at when something of it expires.
     fn schedule(&mut self, channel: &Arc<str>) {
         let Some(stream) = self.streams.get_mut(channel) else { return };
-        let due = stream.next_expiry();
+        let (at, due) = stream.next_expiry();
         match stream.scheduled {
-            Some(earlier) if earlier <= due => return,
-            Some(later) => {
-                self.expiries.remove(&(later, channel.clone()));
+            // It is looked at early enough, and found where it is looked for.
+            Some((earlier, kind)) if kind == due && earlier <= at => return,
+            Some((scheduled, Due::Publication)) => {
+                self.expiries.remove(&(scheduled, channel.clone()));
+            }
+            Some((scheduled, Due::Position)) => {
+                self.positions.remove(&(scheduled, channel.clone()));
             }
             None => {}
         }
-        stream.scheduled = Some(due);
-        self.expiries.insert((due, channel.clone()));
+        stream.scheduled = Some((at, due));
+        match due {
+            Due::Publication => self.expiries.insert((at, channel.clone())),
+            Due::Position => self.positions.insert((at, channel.clone())),
+        };
     }
 
     fn forget(&mut self, channel: &Arc<str>) {
-        if let Some(due) = self.streams.remove(channel).and_then(|stream| stream.scheduled) {
-            self.expiries.remove(&(due, channel.clone()));
+        let Some(stream) = self.streams.remove(channel) else { return };
+        match stream.scheduled {
+            Some((at, Due::Publication)) => self.expiries.remove(&(at, channel.clone())),
+            Some((at, Due::Position)) => self.positions.remove(&(at, channel.clone())),
+            None => false,
+        };
+        if !stream.is_unused() {
+            self.epochs.end(channel);
         }
     }
 
-    fn stream(
-        &mut self,
-        now: Instant,
-        channel: &Arc<str>,
-        retention: &Retention,
-    ) -> &mut Stream<P> {
-        if self.streams.get_mut(channel).is_some_and(|stream| stream.expire(now)) {
-            self.forget(channel);
-        }
-        let rng = &mut self.rng;
-        let stream =
-            self.streams.entry(channel.clone()).or_insert_with(|| Stream::new(now, retention, rng));
-        stream.touch(now, retention);
-        stream
+    /// A stream at which something may have expired.
+    fn next_due(&mut self, now: Instant) -> Option<Arc<str>> {
+        [&self.expiries, &self.positions]
+            .into_iter()
+            .filter_map(|set| set.first())
+            .find(|(due, _)| *due <= now)
+            .map(|(_, channel)| channel.clone())
     }
 }
 
@@ -210,21 +331,120 @@ impl<P: Payload> Broker<P> for MemoryBroker<P> {
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        let stream = self.expiries.first().map(|(due, _)| *due);
-        [stream, self.dedupe.next_expiry()].into_iter().flatten().min()
+        let due = |set: &BTreeSet<(Instant, Arc<str>)>| set.first().map(|(due, _)| *due);
+        let dues = [due(&self.expiries), due(&self.positions), self.dedupe.next_expiry()];
+        dues.into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.dedupe.expire(now);
-        while self.expiries.first().is_some_and(|(due, _)| *due <= now) {
-            let Some((_, channel)) = self.expiries.pop_first() else { break };
-            let Some(stream) = self.streams.get_mut(&channel) else { continue };
-            stream.scheduled = None;
-            if stream.expire(now) {
-                self.streams.remove(&channel);
+        while let Some(channel) = self.next_due(now) {
+            let Some(stream) = self.streams.get_mut(&channel) else { break };
+            self.bytes -= stream.expire(now);
+            let (at, due) = stream.scheduled.take().expect("it was found by its schedule");
+            match due {
+                Due::Publication => self.expiries.remove(&(at, channel.clone())),
+                Due::Position => self.positions.remove(&(at, channel.clone())),
+            };
+            if stream.is_over(now) {
+                self.forget(&channel);
             } else {
                 self.schedule(&channel);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::OpId;
+
+    const KEPT: Retention =
+        Retention { size: 3, ttl: Duration::from_secs(60), meta_ttl: Duration::from_secs(3_600) };
+
+    fn broker(options: MemoryBrokerOptions) -> MemoryBroker<u64> {
+        MemoryBroker::new(Rng::from_seed([1; 32]), options)
+    }
+
+    fn ask(
+        broker: &mut MemoryBroker<u64>,
+        now: Instant,
+        channel: &str,
+        request: BrokerOp<u64>,
+    ) -> Result<Answer<u64>, BrokerError> {
+        broker.handle(now, BrokerRequest { op: OpId(1), channel: Arc::from(channel), request });
+        let events = core::iter::from_fn(|| broker.poll_output());
+        let answers = events.filter_map(|event| match event {
+            BrokerEvent::Answer(_, answer) => Some(answer),
+            _ => None,
+        });
+        answers.last().expect("each request is answered")
+    }
+
+    fn epoch(broker: &mut MemoryBroker<u64>, channel: &str) -> String {
+        let request = BrokerOp::History(HistoryQuery::POSITION, KEPT);
+        match ask(broker, Instant::ZERO, channel, request) {
+            Ok(Answer::History(page)) => page.top.epoch,
+            answer => panic!("expected a position, got {answer:?}"),
+        }
+    }
+
+    fn publish(
+        broker: &mut MemoryBroker<u64>,
+        now: Instant,
+        channel: &str,
+    ) -> Result<Answer<u64>, BrokerError> {
+        let options = PublishOptions { retention: KEPT, idempotency: None, version: None };
+        ask(broker, now, channel, BrokerOp::Publish(Box::new(Publication::new(1)), options))
+    }
+
+    #[test]
+    fn a_stream_without_publications_takes_no_memory_and_keeps_its_epoch() {
+        let mut broker = broker(MemoryBrokerOptions::default());
+        for number in 0..1_000 {
+            let channel = format!("channel {number}");
+            let before = epoch(&mut broker, &channel);
+            ask(&mut broker, Instant::ZERO, &channel, BrokerOp::Subscribe).expect("done");
+            assert_eq!(epoch(&mut broker, &channel), before);
+            assert_eq!(broker.stats().streams, 1);
+            ask(&mut broker, Instant::ZERO, &channel, BrokerOp::Unsubscribe).expect("done");
+            assert_eq!(epoch(&mut broker, &channel), before, "for a subscriber that comes back");
+        }
+        assert_eq!((broker.stats().streams, broker.next_timeout()), (0, None));
+    }
+
+    #[test]
+    fn a_publication_beyond_the_bytes_is_refused_until_others_have_expired() {
+        let size = kept_size(&Publication::new(1_u64));
+        let options = MemoryBrokerOptions { bytes_max: 4 * size, ..MemoryBrokerOptions::default() };
+        let mut broker = broker(options);
+        for channel in ["a", "a", "a", "b", "a", "a"] {
+            publish(&mut broker, Instant::ZERO, channel).expect("in the place of an older one");
+        }
+        assert_eq!(publish(&mut broker, Instant::ZERO, "b").err(), Some(BrokerError::Full));
+        let full = MemoryBrokerStats { streams: 2, bytes: 4 * size, refused: 1 };
+        assert_eq!(broker.stats(), full);
+        let later = Instant::ZERO + KEPT.ttl;
+        broker.handle_timeout(later);
+        publish(&mut broker, later, "b").expect("there is room again");
+        assert_eq!(broker.stats().bytes, size);
+        ask(&mut broker, later, "b", BrokerOp::RemoveHistory).expect("done");
+        assert_eq!(broker.stats().bytes, 0);
+    }
+
+    #[test]
+    fn a_new_stream_takes_the_place_of_one_that_has_only_its_position_left_or_is_refused() {
+        let options = MemoryBrokerOptions { streams_max: 2, ..MemoryBrokerOptions::default() };
+        let mut broker = broker(options);
+        publish(&mut broker, Instant::ZERO, "a").expect("room");
+        publish(&mut broker, Instant::ZERO, "b").expect("room");
+        assert_eq!(publish(&mut broker, Instant::ZERO, "c").err(), Some(BrokerError::Full));
+        let (first, second) = (epoch(&mut broker, "a"), epoch(&mut broker, "b"));
+        ask(&mut broker, Instant::ZERO, "a", BrokerOp::RemoveHistory).expect("done");
+        publish(&mut broker, Instant::ZERO, "c").expect("in the place of a");
+        assert_eq!(broker.stats().streams, 2);
+        assert_ne!(epoch(&mut broker, "a"), first, "it is told that its stream began anew");
+        assert_eq!(epoch(&mut broker, "b"), second);
     }
 }

@@ -8,12 +8,13 @@
 
 pub mod conformance;
 mod dedupe;
+mod epochs;
 mod memory;
 mod presence;
 mod request;
 mod stream;
 
-pub use memory::{MemoryBroker, MemoryBrokerOptions};
+pub use memory::{MemoryBroker, MemoryBrokerOptions, MemoryBrokerStats};
 pub use request::{
     Answer, BrokerError, BrokerEvent, BrokerOp, BrokerRequest, HistoryPage, HistoryQuery,
     Idempotency, OpId, PublishOptions, Published, Retention, Version,

@@ -36,8 +36,7 @@ pub enum BrokerOp<P> {
     Join(Box<ClientInfo<P>>),
     /// Tell subscribers that somebody left.
     Leave(Box<ClientInfo<P>>),
-    /// Read the stream. Reading creates it, so that its epoch is known before the first
-    /// publication.
+    /// Read the stream. Its epoch is known before the first publication, and that one has it.
     History(HistoryQuery, Retention),
     /// Remove the publications of a stream; its position stays.
     RemoveHistory,
@@ -112,6 +111,15 @@ pub struct HistoryQuery {
     pub limit: Option<usize>,
     /// Newest first.
     pub reverse: bool,
+    /// At most so many bytes of messages, but at least one publication where `limit` allows one;
+    /// `None` sets no limit.
+    pub bytes_max: Option<usize>,
+}
+
+impl HistoryQuery {
+    /// Reads the position only.
+    pub const POSITION: Self =
+        Self { since: None, limit: Some(0), reverse: false, bytes_max: None };
 }
 
 /// A part of a stream.
@@ -187,6 +195,9 @@ pub enum BrokerError {
     /// The idempotency key was used before, with another payload.
     #[error("the idempotency key was used before with another payload")]
     IdempotencyKeyReused,
+    /// The broker has no room for the publication, or for one more stream.
+    #[error("the broker has no room for it: publish later, or raise the limits of the broker")]
+    Full,
     /// The broker cannot be reached; the request may or may not have been carried out.
     #[error("the broker cannot be reached")]
     Unavailable,

@@ -2,13 +2,11 @@
 
 use std::collections::VecDeque;
 
-use motet_protocol::{Instant, Rng};
+use motet_protocol::Instant;
 
 use super::{HistoryPage, HistoryQuery, Retention, Version};
 use crate::message::{Publication, StreamPosition};
-
-/// Length of a random epoch, in letters.
-const EPOCH_LENGTH: usize = 8;
+use crate::payload::Payload;
 
 pub(super) struct Stream<P> {
     epoch: String,
@@ -17,24 +15,29 @@ pub(super) struct Stream<P> {
     /// When position and epoch are forgotten.
     meta_expires: Instant,
     version: Option<Version>,
-    /// When the broker looks at this stream next.
-    pub(super) scheduled: Option<Instant>,
+    /// When the broker looks at this stream next, and whether it has publications to drop then.
+    pub(super) scheduled: Option<(Instant, Due)>,
+}
+
+/// What a stream waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The end of its oldest publication.
+    Publication,
+    /// The end of its position, the last thing it has.
+    Position,
 }
 
 struct Entry<P> {
     publication: Publication<P>,
+    size: usize,
     expires: Instant,
 }
 
-impl<P: Clone> Stream<P> {
-    pub(super) fn new(now: Instant, retention: &Retention, rng: &mut Rng) -> Self {
-        let letter = |rng: &mut Rng| {
-            let index = rng.below(52);
-            let base = if index < 26 { b'a' } else { b'A' };
-            char::from(base + u8::try_from(index % 26).expect("below 26"))
-        };
+impl<P: Payload> Stream<P> {
+    pub(super) fn new(now: Instant, retention: &Retention, epoch: String) -> Self {
         Self {
-            epoch: (0..EPOCH_LENGTH).map(|_| letter(rng)).collect(),
+            epoch,
             top: 0,
             entries: VecDeque::new(),
             meta_expires: now + retention.meta_ttl.max(retention.ttl),
@@ -43,71 +46,86 @@ impl<P: Clone> Stream<P> {
         }
     }
 
-    /// Numbers and keeps a publication.
+    /// Numbers and keeps a publication. Returns by how many bytes the stream grew and shrank.
     pub(super) fn push(
         &mut self,
         now: Instant,
         retention: &Retention,
         publication: &mut Publication<P>,
-    ) -> StreamPosition {
+    ) -> (usize, usize) {
         self.top += 1;
         publication.offset = self.top;
         publication.epoch.clone_from(&self.epoch);
         let mut kept = publication.clone();
         kept.epoch.clear();
-        self.entries.push_back(Entry { publication: kept, expires: now + retention.ttl });
+        let size = kept_size(&kept);
+        self.entries.push_back(Entry { publication: kept, size, expires: now + retention.ttl });
+        let mut freed = 0;
         while self.entries.len() > retention.size {
-            self.entries.pop_front();
+            freed += self.entries.pop_front().map_or(0, |entry| entry.size);
         }
         self.touch(now, retention);
-        self.position()
+        (size, freed)
     }
 
-    /// Whether `version` is newer than the last one; if so it becomes the last one.
-    pub(super) fn advance_version(&mut self, version: &Version) -> bool {
-        let stale = self
-            .version
+    /// Bytes that the next publication pushes out.
+    pub(super) fn next_freed(&self, retention: &Retention) -> usize {
+        let surplus = (self.entries.len() + 1).saturating_sub(retention.size);
+        self.entries.iter().take(surplus).map(|entry| entry.size).sum()
+    }
+
+    /// Whether `version` is older than the last one, or the same.
+    pub(super) fn knows_version(&self, version: &Version) -> bool {
+        self.version
             .as_ref()
-            .is_some_and(|last| last.epoch == version.epoch && last.number >= version.number);
-        if !stale {
-            self.version = Some(version.clone());
-        }
-        !stale
+            .is_some_and(|last| last.epoch == version.epoch && last.number >= version.number)
+    }
+
+    pub(super) fn set_version(&mut self, version: Version) {
+        self.version = Some(version);
     }
 
     pub(super) fn position(&self) -> StreamPosition {
         StreamPosition { offset: self.top, epoch: self.epoch.clone() }
     }
 
-    pub(super) fn read(&mut self, now: Instant, query: &HistoryQuery) -> HistoryPage<P> {
-        self.expire(now);
-        let limit = query.limit.unwrap_or(usize::MAX);
+    pub(super) fn read(&self, query: &HistoryQuery) -> HistoryPage<P> {
         let publications = if query.reverse {
             let below = query.since.unwrap_or(u64::MAX);
-            let newest_first = self.entries.iter().rev().map(|entry| &entry.publication);
-            newest_first.filter(|p| p.offset < below).take(limit).cloned().collect()
+            let newest_first = self.entries.iter().rev();
+            page(newest_first.filter(|entry| entry.publication.offset < below), query)
         } else {
             let after = query.since.unwrap_or(0);
             // Offsets are contiguous, so the first wanted entry is found by subtraction.
             let first = self.entries.front().map_or(0, |entry| entry.publication.offset);
             let skip = usize::try_from(after.saturating_add(1).saturating_sub(first))
                 .unwrap_or(usize::MAX);
-            let rest = self.entries.iter().skip(skip).map(|entry| &entry.publication);
-            rest.take(limit).cloned().collect()
+            page(self.entries.iter().skip(skip), query)
         };
         HistoryPage { publications, top: self.position() }
     }
 
-    /// Removes the publications; the position stays.
-    pub(super) fn clear(&mut self) {
-        self.entries.clear();
+    /// Removes the publications; the position stays. Returns their bytes.
+    pub(super) fn clear(&mut self) -> usize {
+        self.entries.drain(..).map(|entry| entry.size).sum()
     }
 
-    /// Drops expired publications; true when the whole stream may be forgotten.
-    pub(super) fn expire(&mut self, now: Instant) -> bool {
-        while self.entries.front().is_some_and(|entry| entry.expires <= now) {
-            self.entries.pop_front();
+    /// Drops expired publications and returns their bytes.
+    pub(super) fn expire(&mut self, now: Instant) -> usize {
+        let mut freed = 0;
+        while let Some(entry) = self.entries.pop_front_if(|entry| entry.expires <= now) {
+            freed += entry.size;
         }
+        freed
+    }
+
+    /// Whether nothing was ever published here.
+    pub(super) const fn is_unused(&self) -> bool {
+        self.top == 0
+    }
+
+    /// Whether the whole stream may be forgotten.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
         self.entries.is_empty() && self.meta_expires <= now
     }
 
@@ -116,7 +134,31 @@ impl<P: Clone> Stream<P> {
         self.meta_expires = self.meta_expires.max(now + retention.meta_ttl.max(retention.ttl));
     }
 
-    pub(super) fn next_expiry(&self) -> Instant {
-        self.entries.front().map_or(self.meta_expires, |entry| entry.expires)
+    pub(super) fn next_expiry(&self) -> (Instant, Due) {
+        match self.entries.front() {
+            Some(entry) => (entry.expires, Due::Publication),
+            None => (self.meta_expires, Due::Position),
+        }
     }
+}
+
+/// Bytes that a kept publication counts for.
+pub(super) fn kept_size<P: Payload>(publication: &Publication<P>) -> usize {
+    publication.encoded_size_max(0)
+}
+
+fn page<'a, P: Payload + 'a>(
+    entries: impl Iterator<Item = &'a Entry<P>>,
+    query: &HistoryQuery,
+) -> Vec<Publication<P>> {
+    let mut room = query.bytes_max.unwrap_or(usize::MAX);
+    let mut page = Vec::new();
+    for entry in entries.take(query.limit.unwrap_or(usize::MAX)) {
+        if entry.size > room && !page.is_empty() {
+            break;
+        }
+        room = room.saturating_sub(entry.size);
+        page.push(entry.publication.clone());
+    }
+    page
 }

@@ -226,6 +226,7 @@ impl From<BrokerError> for ApiError {
     fn from(error: BrokerError) -> Self {
         let code = match error {
             BrokerError::IdempotencyKeyReused => ApiErrorCode::Conflict,
+            BrokerError::Full => ApiErrorCode::LimitExceeded,
             BrokerError::Unavailable => ApiErrorCode::Internal,
         };
         Self { code, message: error.to_string() }

@@ -8,7 +8,7 @@ use motet_protocol::Instant;
 
 use super::connect::whole_seconds;
 use super::publish::KEY_LENGTH_MAX;
-use super::read::{history_limit, history_query, is_same_life};
+use super::read::is_same_life;
 use super::subscribe::NewSubscription;
 use super::timer::Timer;
 use super::{
@@ -177,9 +177,8 @@ impl<P: Payload> Hub<P> {
         since: Option<StreamPosition>,
         reverse: bool,
     ) {
-        let limit = history_limit(limit, self.options.history_max_publication_limit);
         let request = self.namespace_for_api(channel).and_then(|namespace| {
-            let query = history_query(namespace, limit, since.as_ref(), reverse);
+            let query = self.history_query(namespace, limit, since.as_ref(), reverse);
             let retention = namespace.retention(self.options.history_meta_ttl);
             match query {
                 Ok(query) => Ok(BrokerOp::History(query, retention)),

@@ -2,7 +2,7 @@
 
 use motet_protocol::Instant;
 
-use super::{Hub, HubStats, Input, Output};
+use super::{Hub, HubStats, Input, Output, SessionId};
 use crate::broker::{Broker, MemoryBroker};
 use crate::payload::Payload;
 
@@ -54,6 +54,18 @@ impl<P: Payload, B: Broker<P>> EmbeddedHub<P, B> {
         while let Some(event) = self.broker.poll_output() {
             self.hub.handle(now, Input::Broker(event));
         }
+    }
+
+    /// Whether a connection's next command would have to wait for an earlier one.
+    #[must_use]
+    pub fn is_busy(&self, session: SessionId) -> bool {
+        self.hub.is_busy(session)
+    }
+
+    /// The broker.
+    #[must_use]
+    pub const fn broker(&self) -> &B {
+        &self.broker
     }
 
     /// Numbers about the hub.

@@ -31,6 +31,8 @@ pub enum Input<P> {
     Malformed(SessionId),
     /// A connection does not read what it is sent; the driver has dropped its queue.
     Slow(SessionId),
+    /// A connection cannot be sent what a channel carries: its encoding has no form for it.
+    Unfit(SessionId, String),
     /// A connection is gone.
     Closed(SessionId),
     /// The answer to [`Output::Verify`].

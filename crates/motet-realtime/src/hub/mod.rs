@@ -109,6 +109,7 @@ impl<P: Payload> Hub<P> {
             Input::Slow(session) => {
                 self.disconnect(session, crate::message::DisconnectCode::SLOW);
             }
+            Input::Unfit(session, channel) => self.end_unfit(session, &channel),
             Input::Closed(session) => self.forget_session(session),
             Input::Verified(op, result) => self.take_verdict(now, op, result),
             Input::Broker(event) => self.take_broker_event(now, event),
@@ -127,6 +128,12 @@ impl<P: Payload> Hub<P> {
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
         self.timers.first().map(|(due, _)| *due)
+    }
+
+    /// Whether a connection's next command would have to wait for an earlier one.
+    #[must_use]
+    pub fn is_busy(&self, session: SessionId) -> bool {
+        self.sessions.get(&session).is_some_and(|session| session.waiting.is_some())
     }
 
     fn send(&mut self, session: SessionId, reply: Reply<P>) {

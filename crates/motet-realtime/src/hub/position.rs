@@ -8,7 +8,9 @@ use motet_protocol::Instant;
 use super::timer::Timer;
 use super::{Hub, SessionId, Waiter};
 use crate::broker::{BrokerOp, HistoryQuery};
-use crate::message::{DisconnectCode, Push, PushEvent, Reply, StreamPosition, UnsubscribeCode};
+use crate::message::{
+    DisconnectCode, Push, PushEvent, Reply, StreamPosition, Unsubscribe, UnsubscribeCode,
+};
 use crate::payload::Payload;
 use crate::server::ChannelName;
 
@@ -42,6 +44,22 @@ impl<P: Payload> Hub<P> {
         self.send(id, Reply::push(Push { channel: channel.to_string(), event }));
     }
 
+    /// A subscriber's encoding has no form for what the channel carries. Its other subscriptions
+    /// are none the worse for it.
+    pub(super) fn end_unfit(&mut self, id: SessionId, channel: &str) {
+        let channel = self.channel_key(channel);
+        let subscribed =
+            self.sessions.get(&id).is_some_and(|session| session.is_subscribed(&channel));
+        if subscribed {
+            self.leave(id, &channel);
+            let reason = "a payload is not JSON: connect with Protobuf".to_owned();
+            let unsubscribe = Unsubscribe { code: UnsubscribeCode::SERVER, reason };
+            let event = PushEvent::Unsubscribe(unsubscribe);
+            self.send(id, Reply::push(Push { channel: channel.to_string(), event }));
+            self.arm(id);
+        }
+    }
+
     pub(super) fn arm_position_check(&mut self, now: Instant, channel: &Arc<str>) {
         let due = now + self.options.channel_position_check_delay;
         let Some(entry) = self.channels.get_mut(channel) else { return };
@@ -61,8 +79,7 @@ impl<P: Payload> Hub<P> {
             return;
         };
         let retention = namespace.retention(self.options.history_meta_ttl);
-        let query = HistoryQuery { since: None, limit: Some(0), reverse: false };
-        let request = BrokerOp::History(query, retention);
+        let request = BrokerOp::History(HistoryQuery::POSITION, retention);
         self.ask(channel, request, Waiter::Position(channel.clone()));
     }
 

@@ -50,6 +50,10 @@ impl<P: Payload> Hub<P> {
             tags: extension_tags(extension),
             ..Publication::new(request.data)
         };
+        let bytes = publication.encoded_size_max(request.channel.len());
+        if bytes > self.options.publication_bytes_max {
+            return self.refuse(id, command, ServerErrorCode::LIMIT_EXCEEDED);
+        }
         let channel = self.channel_key(&request.channel);
         let options = PublishOptions { retention, idempotency, version: None };
         let op = self.hand_to_broker(&channel, publication, options, Waiter::Command(id));
@@ -128,6 +132,7 @@ impl<P: Payload> Hub<P> {
             Err(BrokerError::IdempotencyKeyReused) => {
                 self.refuse(id, command, ServerErrorCode::IDEMPOTENCY_KEY_REUSED);
             }
+            Err(BrokerError::Full) => self.refuse(id, command, ServerErrorCode::LIMIT_EXCEEDED),
             Err(BrokerError::Unavailable) => self.refuse(id, command, ServerErrorCode::INTERNAL),
         }
     }

@@ -24,8 +24,9 @@ impl<P: Payload> Hub<P> {
             Err(code) => return self.refuse(id, command, code),
         };
         let retention = namespace.retention(self.options.history_meta_ttl);
-        let limit = history_limit(request.limit, self.options.history_max_publication_limit);
-        let query = match history_query(namespace, limit, request.since.as_ref(), request.reverse) {
+        let query =
+            self.history_query(namespace, request.limit, request.since.as_ref(), request.reverse);
+        let query = match query {
             Ok(query) => query,
             Err(code) => return self.refuse(id, command, code),
         };
@@ -82,31 +83,35 @@ impl<P: Payload> Hub<P> {
         self.wait(now, id, op, Step::PresenceStats { command });
     }
 
+    /// Checks a history request against its namespace. -1 stands for as many publications as
+    /// allowed.
+    pub(super) fn history_query(
+        &self,
+        namespace: &Namespace,
+        wanted: i32,
+        since: Option<&StreamPosition>,
+        reverse: bool,
+    ) -> Result<HistoryQuery, ServerErrorCode> {
+        if !namespace.history_enabled() {
+            return Err(ServerErrorCode::NOT_AVAILABLE);
+        }
+        if reverse && since.is_some_and(|since| since.offset == 0) {
+            return Err(ServerErrorCode::BAD_REQUEST);
+        }
+        let max = self.options.history_max_publication_limit;
+        let limit = usize::try_from(wanted).map_or(max, |wanted| wanted.min(max));
+        Ok(HistoryQuery {
+            since: since.map(|since| since.offset),
+            limit: Some(limit),
+            reverse,
+            bytes_max: Some(self.options.history_bytes_max),
+        })
+    }
+
     fn may_see_presence(&self, id: SessionId, channel: &str) -> Result<(), ServerErrorCode> {
         let namespace = self.right_to(Right::Presence, id, channel)?;
         if namespace.presence { Ok(()) } else { Err(ServerErrorCode::NOT_AVAILABLE) }
     }
-}
-
-/// The number of publications to read: -1 stands for as many as allowed.
-pub(super) fn history_limit(wanted: i32, max: usize) -> usize {
-    usize::try_from(wanted).map_or(max, |wanted| wanted.min(max))
-}
-
-/// Checks a history request against its namespace.
-pub(super) fn history_query(
-    namespace: &Namespace,
-    limit: usize,
-    since: Option<&StreamPosition>,
-    reverse: bool,
-) -> Result<HistoryQuery, ServerErrorCode> {
-    if !namespace.history_enabled() {
-        return Err(ServerErrorCode::NOT_AVAILABLE);
-    }
-    if reverse && since.is_some_and(|since| since.offset == 0) {
-        return Err(ServerErrorCode::BAD_REQUEST);
-    }
-    Ok(HistoryQuery { since: since.map(|since| since.offset), limit: Some(limit), reverse })
 }
 
 /// Whether a position belongs to the stream's present life; an empty epoch belongs to any.

@@ -48,7 +48,7 @@ impl<P: Payload> Hub<P> {
         if origin == Origin::Connect {
             return self.settle_for_connect(now, id, channel, page);
         }
-        let outcome = match self.conclude(now, id, channel, page) {
+        let outcome = match self.conclude(now, id, channel, page, &mut 0) {
             Ok(outcome) => outcome,
             Err(code) => return self.subscription_failed(now, id, channel, code.into()),
         };
@@ -96,8 +96,10 @@ impl<P: Payload> Hub<P> {
             return;
         };
         let mut places = Vec::with_capacity(progress.ready.len());
+        // All their publications are in one reply.
+        let mut bytes = 0;
         for (channel, page) in progress.ready.drain(..) {
-            if let Ok(outcome) = self.conclude(now, id, &channel, page) {
+            if let Ok(outcome) = self.conclude(now, id, &channel, page, &mut bytes) {
                 progress.result.subs.insert(channel.to_string(), outcome.result);
                 places.push((channel, outcome.place));
             }
@@ -110,14 +112,16 @@ impl<P: Payload> Hub<P> {
     }
 
     /// Judges the recovery and makes the subscription live. It stays on its way when it is
-    /// refused.
+    /// refused. `bytes` counts the publications of the reply.
     fn conclude(
         &mut self,
         now: Instant,
         id: SessionId,
         channel: &Arc<str>,
         page: Option<HistoryPage<P>>,
+        bytes: &mut usize,
     ) -> Result<Outcome<P>, ServerErrorCode> {
+        let bytes_max = self.options.recovery_bytes_max;
         let name = ChannelName::parse(channel);
         let namespace = self.options.namespaces.find(&name);
         let mode = namespace.map(|namespace| namespace.recovery_mode).unwrap_or_default();
@@ -137,8 +141,9 @@ impl<P: Payload> Hub<P> {
         };
         let mut place = None;
         if let Some(page) = page {
-            place = Some(page.top.clone());
-            let recovery = recover(subscribing, mode, page);
+            let top = page.top.clone();
+            let recovery = recover(subscribing, mode, page).within(bytes, bytes_max, &top);
+            place = Some(top);
             result.was_recovering = subscribing.recover_from.is_some();
             result.recovered = recovery.recovered;
             if result.was_recovering && !result.recovered && subscribing.reject_unrecovered {
@@ -236,6 +241,21 @@ impl<P: Payload> Hub<P> {
             Origin::Connect => self.connect_failed(now, id, error),
             Origin::Api => {}
         }
+    }
+}
+
+impl<P: Payload> Recovery<P> {
+    /// A recovery that would make its reply too large is none. One that comes first is part of it
+    /// in any case: its page was read with the same limit.
+    fn within(mut self, bytes: &mut usize, bytes_max: usize, top: &StreamPosition) -> Self {
+        let sizes = self.publications.iter().map(|publication| publication.encoded_size_max(0));
+        let size: usize = sizes.sum();
+        if *bytes > 0 && *bytes + size > bytes_max {
+            self = Self { recovered: false, publications: Vec::new(), position: top.clone() };
+        } else {
+            *bytes += size;
+        }
+        self
     }
 }
 

@@ -275,6 +275,7 @@ impl<P: Payload> Hub<P> {
         let retention = namespace.retention(self.options.history_meta_ttl);
         let mode = namespace.recovery_mode;
         let limit = self.options.recovery_max_publication_limit;
+        let bytes_max = Some(self.options.recovery_bytes_max);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(sub) = session.subs.get_mut(channel) else { return };
         let SubscriptionState::Subscribing(subscribing) = &sub.state else { return };
@@ -282,12 +283,13 @@ impl<P: Payload> Hub<P> {
             return self.settle(now, id, channel, None);
         }
         let query = match (&subscribing.recover_from, mode) {
-            (None, _) => HistoryQuery { since: None, limit: Some(0), reverse: false },
+            (None, _) => HistoryQuery::POSITION,
             (Some(from), RecoveryMode::Stream) => {
-                HistoryQuery { since: Some(from.offset), limit: Some(limit), reverse: false }
+                let since = Some(from.offset);
+                HistoryQuery { since, limit: Some(limit), reverse: false, bytes_max }
             }
             (Some(_), RecoveryMode::Cache) => {
-                HistoryQuery { since: None, limit: Some(1), reverse: true }
+                HistoryQuery { since: None, limit: Some(1), reverse: true, bytes_max }
             }
         };
         let waiter = Waiter::Subscription(id, channel.clone());

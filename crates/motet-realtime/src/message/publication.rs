@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::payload::Payload;
+
 /// One message of a channel, as it travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication<P> {
@@ -38,6 +40,20 @@ impl<P> Publication<P> {
     }
 }
 
+impl<P: Payload> Publication<P> {
+    /// Bytes of the message that brings this to a subscriber, at most, in any encoding.
+    #[must_use]
+    pub fn encoded_size_max(&self, channel_bytes: usize) -> usize {
+        let tags = self.tags.iter().map(|(name, value)| {
+            TAG_FRAMING_BYTES + ESCAPED_BYTES_MAX * (name.len() + value.len())
+        });
+        // A subscriber of a pattern is told the channel besides the pattern.
+        let names = ESCAPED_BYTES_MAX * 2 * channel_bytes;
+        let info = self.info.as_ref().map_or(0, ClientInfo::encoded_size_max);
+        FRAMING_BYTES + self.data.size() + tags.sum::<usize>() + names + info
+    }
+}
+
 /// One connection, as others in a channel see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientInfo<P> {
@@ -58,3 +74,18 @@ impl<P> ClientInfo<P> {
         Self { user, client, conn_info: None, chan_info: None }
     }
 }
+
+impl<P: Payload> ClientInfo<P> {
+    fn encoded_size_max(&self) -> usize {
+        let payloads = [&self.conn_info, &self.chan_info].into_iter().flatten();
+        ESCAPED_BYTES_MAX * (self.user.len() + self.client.len())
+            + payloads.map(Payload::size).sum::<usize>()
+    }
+}
+
+/// Room for the names and numbers around the texts and payloads of a publication.
+const FRAMING_BYTES: usize = 256;
+/// The same around one tag.
+const TAG_FRAMING_BYTES: usize = 16;
+/// A byte of text takes up to so many in JSON (`\u0000`).
+const ESCAPED_BYTES_MAX: usize = 6;

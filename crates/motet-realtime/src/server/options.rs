@@ -46,6 +46,12 @@ pub struct HubOptions {
     pub history_max_publication_limit: usize,
     /// Publications in one recovery.
     pub recovery_max_publication_limit: usize,
+    /// Bytes of publications in one history reply; a page ends before it would exceed them.
+    pub history_bytes_max: usize,
+    /// Bytes of publications in one reply to a recovering client; a larger gap is not recovered.
+    pub recovery_bytes_max: usize,
+    /// Bytes of the message that a publication becomes; a larger one is refused.
+    pub publication_bytes_max: usize,
     /// How long a stream's position outlives its publications, unless its namespace says.
     pub history_meta_ttl: Duration,
     /// Signed-in users are subscribed to their own channel, `#user`, in this namespace.
@@ -78,6 +84,9 @@ impl Default for HubOptions {
             commands_per_second_max: 0,
             history_max_publication_limit: 300,
             recovery_max_publication_limit: 300,
+            history_bytes_max: 4 << 20,
+            recovery_bytes_max: 4 << 20,
+            publication_bytes_max: usize::MAX,
             history_meta_ttl: Duration::from_secs(30 * 24 * 3600),
             personal_channel_namespace: None,
             features: Features::ALL,

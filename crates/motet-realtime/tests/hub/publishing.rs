@@ -127,3 +127,17 @@ fn accepted_publications_are_reported_once() {
     world.error(session, publish_to("closed:a", 2));
     assert_eq!(world.accepted, [("a".to_owned(), 1)]);
 }
+
+#[test]
+fn a_publication_that_no_queue_can_take_is_refused_and_closes_nobody() {
+    let mut world = World::new(HubOptions { publication_bytes_max: 450, ..options() });
+    let session = world.client();
+    world.subscribe(session, "a");
+    assert_eq!(world.error(session, publish_to("a", 1)), 106);
+    assert!(world.pushed(session).is_empty() && world.closed.is_empty());
+    let mut world = World::new(HubOptions { publication_bytes_max: 600, ..options() });
+    let session = world.client();
+    world.subscribe(session, "a");
+    world.publish(session, "a", 1);
+    assert_eq!(world.pushed(session).len(), 1);
+}

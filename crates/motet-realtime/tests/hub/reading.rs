@@ -4,6 +4,8 @@ use motet_realtime::message::{
     StreamPosition,
 };
 
+use motet_realtime::server::HubOptions;
+
 use crate::world::{World, options};
 
 fn history(
@@ -80,4 +82,26 @@ fn presence_lists_connections_and_counts_users() {
     assert_eq!((stats.num_clients, stats.num_users), (3, 2));
     let request = Request::Presence(PresenceRequest { channel: "closed:a".to_owned() });
     assert_eq!(world.error(session, request), 103);
+}
+
+#[test]
+fn a_history_page_ends_before_it_is_too_large_and_the_next_one_goes_on_after_it() {
+    let mut world = World::new(HubOptions { history_bytes_max: 2_000, ..options() });
+    let session = world.client();
+    for number in 1..=20 {
+        world.publish(session, "a", number);
+    }
+    let (mut read, mut pages) = (Vec::new(), 0);
+    while read.last() != Some(&20) {
+        let from = since(read.last().copied().unwrap_or(0), "");
+        let page = history(&mut world, session, HistoryRequest { since: from, ..of("a", -1) });
+        let page = page.expect("a page");
+        assert_eq!(page.offset, 20, "every page names the top");
+        let bytes: usize = page.publications.iter().map(|p| p.encoded_size_max(0)).sum();
+        assert!(bytes <= 2_000 && !page.publications.is_empty(), "{bytes}");
+        read.extend(page.publications.iter().map(|p| p.offset));
+        pages += 1;
+    }
+    assert_eq!(read, (1..=20).collect::<Vec<_>>());
+    assert!(pages > 3, "{pages}");
 }

@@ -1,5 +1,7 @@
-use motet_realtime::message::{Request, SubscribeRequest, SubscribeResult};
-use motet_realtime::server::{HubOptions, Namespace, Namespaces, RecoveryMode};
+use motet_realtime::message::{ConnectRequest, Request, SubscribeRequest, SubscribeResult};
+use motet_realtime::server::{
+    ConnectionClaims, HubOptions, Namespace, Namespaces, RecoveryMode, ServerSubscription,
+};
 
 use crate::world::{World, open_namespace, options, subscribe_to};
 
@@ -109,4 +111,47 @@ fn the_first_publication_of_a_stream_names_its_epoch() {
     world.publish(session, "a", 2);
     let epochs: Vec<_> = world.pushed(session).into_iter().map(|p| p.epoch).collect();
     assert_eq!(epochs, [epoch, String::new()]);
+}
+
+#[test]
+fn a_gap_with_more_bytes_than_a_reply_may_have_is_not_recovered() {
+    let mut world = World::new(HubOptions { recovery_bytes_max: 2_000, ..options() });
+    let publisher = world.client();
+    let epoch = world.subscribe(publisher, "a").epoch;
+    for number in 1..=20 {
+        world.publish(publisher, "a", number);
+    }
+    let session = world.client();
+    let result = world.subscribe_with(session, recover("a", &epoch, 2));
+    assert!(result.was_recovering && !result.recovered && result.publications.is_empty());
+    assert_eq!((result.offset, &result.epoch), (20, &epoch));
+    let session = world.client();
+    let result = world.subscribe_with(session, recover("a", &epoch, 17));
+    assert!(result.recovered);
+    assert_eq!(data(&result), [18, 19, 20]);
+    let strict = SubscribeRequest { flag: 3, ..recover("a", &epoch, 2) };
+    let session = world.client();
+    assert_eq!(world.error(session, Request::Subscribe(Box::new(strict))), 112);
+}
+
+#[test]
+fn the_recoveries_of_one_connect_reply_share_its_bytes() {
+    let mut world = World::new(HubOptions { recovery_bytes_max: 2_000, ..options() });
+    let publisher = world.client();
+    let mut request = ConnectRequest { token: "t".to_owned(), ..ConnectRequest::default() };
+    let mut claims = ConnectionClaims::user("1");
+    for channel in ["a", "b", "c"] {
+        let epoch = world.subscribe(publisher, channel).epoch;
+        for number in 1..=3 {
+            world.publish(publisher, channel, number);
+        }
+        request.subs.insert(channel.to_owned(), recover(channel, &epoch, 0));
+        claims.subs.insert(channel.to_owned(), ServerSubscription::default());
+    }
+    world.connection_token("t", claims);
+    let (session, result) = world.client_result(request);
+    let recovered: Vec<_> = result.subs.values().map(|sub| (sub.recovered, sub.offset)).collect();
+    assert_eq!(recovered, [(true, 0), (false, 3), (false, 3)]);
+    world.publish(publisher, "b", 4);
+    assert_eq!(world.pushed(session).len(), 1, "and goes on at the top");
 }

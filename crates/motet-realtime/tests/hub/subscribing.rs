@@ -1,6 +1,6 @@
 use motet_realtime::hub::Input;
 use motet_realtime::message::{
-    Command, PushEvent, ReplyBody, Request, SubscribeRequest, UnsubscribeRequest,
+    Command, PushEvent, Reply, ReplyBody, Request, SubscribeRequest, UnsubscribeRequest,
 };
 use motet_realtime::server::{
     HubOptions, Namespace, Namespaces, SubscriptionClaims, SubscriptionOverride,
@@ -168,4 +168,25 @@ fn a_flood_of_commands_is_answered_with_111() {
     assert_eq!(world.error(session, subscribe(subscribe_to("c"))), 111);
     world.pass(core::time::Duration::from_secs(1));
     world.subscribe(session, "c");
+}
+
+#[test]
+fn a_subscription_whose_payloads_do_not_fit_ends_for_good_and_the_others_go_on() {
+    let mut world = World::new(options());
+    let session = world.client();
+    for channel in ["a", "b"] {
+        world.subscribe(session, channel);
+    }
+    world.input(Input::Unfit(session, "a".to_owned()));
+    world.input(Input::Unfit(session, "a".to_owned()));
+    let told = world.inbox(session);
+    let [Reply { body: ReplyBody::Push(push), .. }] = &told[..] else { panic!("{told:?}") };
+    let PushEvent::Unsubscribe(end) = &push.event else { panic!("{push:?}") };
+    assert_eq!((push.channel.as_str(), end.code.0), ("a", 2000));
+    assert!(end.reason.contains("Protobuf"), "{}", end.reason);
+    assert_eq!((world.presence_count("a"), world.presence_count("b")), (0, 1));
+    world.publish(session, "a", 1);
+    world.publish(session, "b", 2);
+    let heard: Vec<_> = world.pushed(session).iter().map(|p| p.data).collect();
+    assert_eq!((heard, world.closed.len()), (vec![2], 0));
 }

@@ -34,6 +34,9 @@ impl Config {
             commands_per_second_max: client.command_rate_limit,
             history_max_publication_limit: client.history_max_publication_limit,
             recovery_max_publication_limit: client.recovery_max_publication_limit,
+            history_bytes_max: client.history_max_size,
+            recovery_bytes_max: client.recovery_max_size,
+            publication_bytes_max: client.queue_max_size,
             history_meta_ttl: self.channel.history_meta_ttl.0,
             personal_channel_namespace: personal
                 .enabled
@@ -50,6 +53,8 @@ impl Config {
         MemoryBrokerOptions {
             idempotency_window: self.broker.idempotency_window.0,
             idempotency_keys_max: self.broker.idempotency_keys_max,
+            streams_max: self.broker.streams_max,
+            bytes_max: self.broker.bytes_max,
         }
     }
 }
@@ -125,10 +130,21 @@ pub(super) fn validate(config: &Config, file: &str) -> Result<(), ConfigError> {
         (client.queue_max_size, "client.queue_max_size"),
         (config.websocket.message_size_limit, "websocket.message_size_limit"),
         (config.channel.max_length, "channel.max_length"),
+        (client.history_max_size, "client.history_max_size"),
+        (client.recovery_max_size, "client.recovery_max_size"),
+        (config.broker.bytes_max, "broker.bytes_max"),
     ] {
         if limit == 0 {
             return Err(ConfigError::invalid(file, key, "a number of bytes above 0"));
         }
+    }
+    let message_bytes_max = config.websocket.message_size_limit;
+    if client.queue_max_size < message_bytes_max.saturating_add(MESSAGE_FRAMING_BYTES) {
+        let expected = format!(
+            "websocket.message_size_limit and {MESSAGE_FRAMING_BYTES} bytes more, or above: a \
+             publication as large as that would close every subscriber"
+        );
+        return Err(ConfigError::invalid(file, "client.queue_max_size", expected));
     }
     let tls = &config.http_server.tls;
     if tls.enabled && (tls.cert_pem_file.is_empty() || tls.key_pem_file.is_empty()) {
@@ -159,6 +175,9 @@ pub(super) fn validate(config: &Config, file: &str) -> Result<(), ConfigError> {
     }
     validate_channels(config, file)
 }
+
+/// What a publication may gain on its way to a subscriber: who published it, and where.
+const MESSAGE_FRAMING_BYTES: usize = 4_096;
 
 /// Whether the WebSocket endpoint can be there.
 fn is_free_path(path: &str) -> bool {

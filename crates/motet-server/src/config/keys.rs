@@ -150,8 +150,13 @@ keys! {
         channel_position_check_delay: Span = Span::seconds(40),
         /// Subscriptions per connection.
         channel_limit: usize = 1024,
-        /// Bytes that may wait for a connection; a client that reads too slowly is closed.
+        /// Bytes that may wait for a connection unasked; a client that reads too slowly is closed.
+        /// Above websocket.message_size_limit. What a client asked for waits besides, and its next
+        /// command waits meanwhile.
         queue_max_size: usize = 1_048_576,
+        /// Bytes that may wait for all connections together; beyond it those for which the most
+        /// waits for the longest are closed. 0 sets no limit.
+        queue_total_max_size: usize = 268_435_456,
         /// Connections of this server; 0 sets no limit. Beyond it the answer is 503.
         connection_limit: usize = 0,
         /// New connections per second; 0 sets no limit. Beyond it the answer is 503.
@@ -164,6 +169,11 @@ keys! {
         history_max_publication_limit: usize = 300,
         /// Publications in one recovery; a larger gap is not recovered.
         recovery_max_publication_limit: usize = 300,
+        /// Bytes in one history reply: a page ends before it has more, so it may be shorter than
+        /// asked for. It has one publication in any case.
+        history_max_size: usize = 4_194_304,
+        /// Bytes in one recovery; a larger gap is not recovered.
+        recovery_max_size: usize = 4_194_304,
         /// Signed-in users are subscribed to a channel of their own.
         subscribe_to_user_personal_channel: PersonalChannelKeys = PersonalChannelKeys::default(),
         /// Keys of connection tokens (JWT).
@@ -297,6 +307,11 @@ keys! {
         idempotency_window: Span = Span::seconds(300),
         /// Idempotency keys remembered at most; when there are more, the oldest are forgotten.
         idempotency_keys_max: usize = 1_000_000,
+        /// Streams kept at most. A new one takes the place of a stream that has only its position
+        /// left; where all have publications, publications into further channels are refused.
+        streams_max: usize = 1_000_000,
+        /// Bytes of all publications kept; beyond it publications are refused.
+        bytes_max: usize = 1_073_741_824,
     }
 
     /// The API for backends, under /api.

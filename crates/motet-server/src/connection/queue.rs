@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use bytes::Bytes;
 use motet_realtime::codec::Encoding;
@@ -13,24 +14,31 @@ use motet_realtime::message::Disconnect;
 /// is not read, so a client that sends faster than the hub works is slowed down, not buffered.
 const IN_FLIGHT_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of answers that may wait besides. A client that asks for a long history is not slow before
-/// it could read a word of it; one that asks and never reads still is.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Bytes of answers beyond which the connection's next command waits. A client that asks for much
+/// is not slow before it could read a word of it: it gets the answers as fast as it reads them.
+const ANSWER_BYTES_TARGET: usize = 256 << 10;
 
 /// The outgoing queue of one connection, shared by the hub and the connection's task.
 pub struct Outgoing {
     encoding: Encoding,
     bytes_max: usize,
     state: Mutex<State>,
+    /// The hub keeps the connection's commands until fewer answers wait.
+    held: AtomicBool,
     in_flight: AtomicUsize,
 }
 
-#[derive(Default)]
 struct State {
     /// Chunks of one or more encoded messages each.
     chunks: VecDeque<(Kind, Bytes)>,
     pushed_bytes: usize,
     answer_bytes: usize,
+    /// Since when the first chunk waits.
+    waiting_since: Instant,
+    /// The beginning of the first chunk was taken as part of a message.
+    in_message: bool,
+    /// What waited was dropped; nothing is queued any more.
+    given_up: bool,
     /// A ping frame is to be sent, ahead of the chunks: they may be many.
     ping: bool,
     /// The connection is to be closed once the chunks are written.
@@ -64,6 +72,15 @@ pub enum Pushed {
 pub enum Next {
     /// Write these chunks.
     Write(Vec<Bytes>),
+    /// Write a part of a message that is too long for one frame.
+    WritePart {
+        /// The part.
+        bytes: Bytes,
+        /// The message begins with it.
+        is_first: bool,
+        /// The message ends with it.
+        is_last: bool,
+    },
     /// Send a ping frame.
     Ping,
     /// Close with this code.
@@ -74,7 +91,24 @@ impl Outgoing {
     /// An empty queue.
     #[must_use]
     pub fn new(encoding: Encoding, bytes_max: usize) -> Self {
-        Self { encoding, bytes_max, state: Mutex::default(), in_flight: AtomicUsize::new(0) }
+        let state = State {
+            chunks: VecDeque::new(),
+            pushed_bytes: 0,
+            answer_bytes: 0,
+            waiting_since: Instant::now(),
+            in_message: false,
+            given_up: false,
+            ping: false,
+            closing: None,
+            waker: None,
+        };
+        Self {
+            encoding,
+            bytes_max,
+            state: Mutex::new(state),
+            held: AtomicBool::new(false),
+            in_flight: AtomicUsize::new(0),
+        }
     }
 
     /// The connection's encoding.
@@ -87,24 +121,62 @@ impl Outgoing {
     pub fn push(&self, kind: Kind, chunk: Bytes) -> Pushed {
         let mut guard = self.lock();
         let state = &mut *guard;
-        if state.closing.is_some() {
+        if state.closing.is_some() || state.given_up {
             return Pushed::Closing;
         }
-        let (bytes, bytes_max) = match kind {
-            Kind::Push => (&mut state.pushed_bytes, self.bytes_max),
-            Kind::Answer => (&mut state.answer_bytes, self.bytes_max.max(ANSWER_BYTES_MAX)),
-        };
-        if *bytes + chunk.len() > bytes_max {
-            state.chunks.clear();
-            (state.pushed_bytes, state.answer_bytes) = (0, 0);
-            return Pushed::Overflow;
+        match kind {
+            Kind::Push if state.pushed_bytes + chunk.len() > self.bytes_max => {
+                state.give_up();
+                return Pushed::Overflow;
+            }
+            Kind::Push => state.pushed_bytes += chunk.len(),
+            // The client asked, and is asked to wait before it asks for more.
+            Kind::Answer => state.answer_bytes += chunk.len(),
         }
-        *bytes += chunk.len();
+        if state.chunks.is_empty() {
+            state.waiting_since = Instant::now();
+        }
         state.chunks.push_back((kind, chunk));
         let waker = state.waker.take();
         drop(guard);
         wake(waker);
         Pushed::Queued
+    }
+
+    /// Whether the connection's next command has to wait because too many answers do. If so,
+    /// [`Self::take_release`] tells when it need not any more.
+    #[must_use]
+    pub fn hold_commands(&self) -> bool {
+        let state = self.lock();
+        let full = state.answer_bytes > ANSWER_BYTES_TARGET;
+        if full {
+            self.held.store(true, Ordering::Relaxed);
+        }
+        full
+    }
+
+    /// Whether the connection's commands waited and need not any more; said once.
+    #[must_use]
+    pub fn take_release(&self) -> bool {
+        if !self.held.load(Ordering::Relaxed) {
+            return false;
+        }
+        let state = self.lock();
+        state.answer_bytes <= ANSWER_BYTES_TARGET && self.held.swap(false, Ordering::Relaxed)
+    }
+
+    /// How much waits, and for how long: the bytes times the milliseconds since something was
+    /// taken.
+    #[must_use]
+    pub fn burden(&self, now: Instant) -> u128 {
+        let state = self.lock();
+        let bytes = (state.pushed_bytes + state.answer_bytes) as u128;
+        bytes * (now.saturating_duration_since(state.waiting_since).as_millis() + 1)
+    }
+
+    /// Drops what waits; nothing is queued any more.
+    pub fn give_up(&self) {
+        self.lock().give_up();
     }
 
     /// Sends a ping frame; one that is not out yet stands for all.
@@ -140,22 +212,13 @@ impl Outgoing {
                 }
             };
         }
-        let mut chunks = Vec::new();
-        let mut taken = 0;
-        while taken < bytes_max {
-            let Some((kind, chunk)) = state.chunks.pop_front() else { break };
-            match kind {
-                Kind::Push => state.pushed_bytes -= chunk.len(),
-                Kind::Answer => state.answer_bytes -= chunk.len(),
-            }
-            taken += chunk.len();
-            chunks.push(chunk);
-        }
+        let next = state.take_part(bytes_max).unwrap_or_else(|| state.take_chunks(bytes_max));
+        state.waiting_since = Instant::now();
         if state.chunks.is_empty() {
             // An idle connection keeps no buffer.
             state.chunks = VecDeque::new();
         }
-        Poll::Ready(Next::Write(chunks))
+        Poll::Ready(next)
     }
 
     /// Whether the connection is to be closed. If not, its task is woken when it is.
@@ -201,6 +264,53 @@ impl Outgoing {
     }
 }
 
+impl State {
+    /// The next part of a first chunk that is, or was, longer than `bytes_max`.
+    fn take_part(&mut self, bytes_max: usize) -> Option<Next> {
+        let is_first = !self.in_message;
+        let (kind, chunk) = self.chunks.front_mut()?;
+        if is_first && chunk.len() <= bytes_max {
+            return None;
+        }
+        let kind = *kind;
+        let bytes = chunk.split_to(chunk.len().min(bytes_max));
+        let is_last = chunk.is_empty();
+        if is_last {
+            self.chunks.pop_front();
+        }
+        self.in_message = !is_last;
+        self.taken(kind, bytes.len());
+        Some(Next::WritePart { bytes, is_first, is_last })
+    }
+
+    /// Whole chunks, about as many as `bytes_max` says.
+    fn take_chunks(&mut self, bytes_max: usize) -> Next {
+        let mut chunks = Vec::new();
+        let mut taken = 0;
+        while taken < bytes_max {
+            let fits = |(_, chunk): &mut (Kind, Bytes)| chunk.len() <= bytes_max;
+            let Some((kind, chunk)) = self.chunks.pop_front_if(fits) else { break };
+            self.taken(kind, chunk.len());
+            taken += chunk.len();
+            chunks.push(chunk);
+        }
+        Next::Write(chunks)
+    }
+
+    const fn taken(&mut self, kind: Kind, bytes: usize) {
+        match kind {
+            Kind::Push => self.pushed_bytes -= bytes,
+            Kind::Answer => self.answer_bytes -= bytes,
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.given_up = true;
+        self.chunks = VecDeque::new();
+        (self.pushed_bytes, self.answer_bytes) = (0, 0);
+    }
+}
+
 fn register(state: &mut State, context: &Context<'_>) {
     match &mut state.waker {
         Some(waker) => waker.clone_from(context.waker()),
@@ -235,14 +345,56 @@ mod tests {
     }
 
     #[test]
-    fn long_answers_make_no_client_slow_until_they_are_far_too_many() {
+    fn long_answers_make_no_client_slow_but_its_next_command_waits_until_they_are_taken() {
         let queue = queue(10);
-        let megabyte = Bytes::from(vec![0; 1 << 20]);
-        for _ in 0..16 {
-            assert_eq!(queue.push(Kind::Answer, megabyte.clone()), Pushed::Queued);
-        }
+        let long = Bytes::from(vec![0; ANSWER_BYTES_TARGET]);
+        queue.push(Kind::Answer, long.clone());
+        assert!(!queue.hold_commands() && !queue.take_release());
+        assert_eq!(queue.push(Kind::Answer, long), Pushed::Queued);
         assert_eq!(queue.push(Kind::Push, Bytes::from_static(b"1234567890")), Pushed::Queued);
-        assert_eq!(queue.push(Kind::Answer, megabyte), Pushed::Overflow);
+        assert!(queue.hold_commands() && !queue.take_release());
+        assert!(queue.poll_next(&mut context(), ANSWER_BYTES_TARGET).is_ready());
+        assert!(queue.take_release() && !queue.take_release(), "it is said once");
+        assert!(!queue.hold_commands());
+    }
+
+    #[test]
+    fn a_long_chunk_is_taken_in_parts_and_the_short_ones_around_it_whole() {
+        let queue = queue(100);
+        for chunk in [&b"a"[..], b"b", b"cdefghij", b"k", b"l"] {
+            queue.push(Kind::Push, Bytes::from_static(chunk));
+        }
+        let mut taken = Vec::new();
+        while let Poll::Ready(next) = queue.poll_next(&mut context(), 3) {
+            taken.push(match next {
+                Next::Write(chunks) => (chunks.concat(), true, true),
+                Next::WritePart { bytes, is_first, is_last } => (bytes.to_vec(), is_first, is_last),
+                other => panic!("{other:?}"),
+            });
+        }
+        let wanted = [
+            (b"ab".to_vec(), true, true),
+            (b"cde".to_vec(), true, false),
+            (b"fgh".to_vec(), false, false),
+            (b"ij".to_vec(), false, true),
+            (b"kl".to_vec(), true, true),
+        ];
+        assert_eq!(taken, wanted);
+        assert_eq!(queue.burden(Instant::now()), 0);
+    }
+
+    #[test]
+    fn the_burden_of_a_queue_grows_with_its_bytes_and_with_the_time_that_nobody_reads() {
+        let (short, long) = (queue(1_000), queue(1_000));
+        short.push(Kind::Push, Bytes::from_static(&[0; 10]));
+        long.push(Kind::Push, Bytes::from_static(&[0; 100]));
+        let now = Instant::now();
+        let later = now + core::time::Duration::from_secs(10);
+        assert!(long.burden(now) > short.burden(now));
+        assert!(short.burden(later) > long.burden(now));
+        long.give_up();
+        assert_eq!(long.burden(later), 0);
+        assert_eq!(long.push(Kind::Answer, Bytes::from_static(b"a")), Pushed::Closing);
     }
 
     #[test]

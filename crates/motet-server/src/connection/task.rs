@@ -26,8 +26,8 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use super::queue::{Next, Outgoing};
 use crate::engine::HubHandle;
 
-/// Payload bytes of one frame, about; a single larger message still goes out whole. Clients limit
-/// what they accept (1 MiB is a common default).
+/// Payload bytes of one frame, about. A longer message goes out in several, so that no connection
+/// needs, or keeps, a buffer for all of it.
 const FRAME_BYTES_TARGET: usize = 64 << 10;
 /// How long a closing connection may take to take what is queued and to answer the close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -145,6 +145,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             ready!(Pin::new(&mut self.socket).poll_ready(context))?;
             let message = match ready!(self.outgoing.poll_next(context, FRAME_BYTES_TARGET)) {
                 Next::Write(chunks) => self.frame(chunks),
+                Next::WritePart { bytes, is_first, is_last } => {
+                    let data = if is_first { self.data() } else { Data::Continue };
+                    Message::Frame(Frame::message(bytes, OpCode::Data(data), is_last))
+                }
                 Next::Ping => {
                     self.pinged = true;
                     Message::Ping(Bytes::new())
@@ -156,6 +160,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     Message::Close(Some(CloseFrame { code, reason: disconnect.reason.into() }))
                 }
             };
+            if self.outgoing.take_release() {
+                self.hub.go_on(self.session);
+            }
             Pin::new(&mut self.socket).start_send(message)?;
             self.dirty = true;
         }
@@ -175,8 +182,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             Bytes::from(frame)
         };
-        let data = if encoding == Encoding::Json { Data::Text } else { Data::Binary };
-        Message::Frame(Frame::message(payload, OpCode::Data(data), true))
+        Message::Frame(Frame::message(payload, OpCode::Data(self.data()), true))
+    }
+
+    fn data(&self) -> Data {
+        match self.outgoing.encoding() {
+            Encoding::Json => Data::Text,
+            Encoding::Protobuf => Data::Binary,
+        }
     }
 
     /// Takes frames. Ready with an error when the connection has ended, ready without one when
@@ -255,8 +268,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut malformed = false;
         for command in decoded {
             match command {
+                Ok(command) if lacks_payload(&command, encoding) => malformed = true,
                 Ok(command) => commands.push(compact(command)),
                 Err(_) => malformed = true,
+            }
+            if malformed {
+                break;
             }
         }
         if !commands.is_empty() {
@@ -282,6 +299,16 @@ fn farewell(error: &Error) -> Option<Disconnect> {
         _ => return None,
     };
     Some(Disconnect { code: DisconnectCode(code), reason: reason.to_owned() })
+}
+
+/// Whether a publication comes without its `data`. In Protobuf it is one of no bytes; in JSON it
+/// is nothing at all, and the protocol demands something.
+fn lacks_payload(command: &Command<Bytes>, encoding: Encoding) -> bool {
+    let publish = match &command.request {
+        Some(Request::Publish(publish)) => publish,
+        _ => return false,
+    };
+    encoding == Encoding::Json && publish.data.is_empty()
 }
 
 /// A decoded payload is a view into its whole frame. A publication may be kept for long, so it

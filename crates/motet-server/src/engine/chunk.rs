@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use motet_realtime::codec::{EncodeError, Encoding};
+use motet_realtime::codec::Encoding;
 use motet_realtime::hub::SessionId;
-use motet_realtime::message::Reply;
+use motet_realtime::message::{Reply, ReplyBody};
+
+use crate::connection::Backlog;
 
 /// Bytes of a chunk, about.
 const CHUNK_BYTES_TARGET: usize = 32 << 10;
@@ -16,8 +18,16 @@ pub(super) struct Chunk {
     pub(super) to: Arc<Vec<SessionId>>,
     messages: Vec<Reply<Bytes>>,
     bytes: usize,
-    json: Option<Result<Bytes, EncodeError>>,
-    protobuf: Option<Result<Bytes, EncodeError>>,
+    json: Option<Encoded>,
+    protobuf: Option<Encoded>,
+}
+
+/// The messages of a chunk in an encoding.
+pub(super) struct Encoded {
+    /// Those before the first that has no form in it.
+    pub(super) bytes: Bytes,
+    /// The channel of that one.
+    pub(super) unfit: Option<String>,
 }
 
 impl Chunk {
@@ -44,7 +54,7 @@ impl Chunk {
     }
 
     /// The messages in an encoding.
-    pub(super) fn encoded(&mut self, encoding: Encoding) -> &Result<Bytes, EncodeError> {
+    pub(super) fn encoded(&mut self, encoding: Encoding, backlog: &Arc<Backlog>) -> &Encoded {
         let Self { messages, json, protobuf, .. } = self;
         let slot = match encoding {
             Encoding::Json => json,
@@ -52,10 +62,18 @@ impl Chunk {
         };
         slot.get_or_insert_with(|| {
             let mut frame = Vec::new();
-            for message in messages.iter() {
-                encoding.append_reply(&mut frame, message)?;
-            }
-            Ok(Bytes::from(frame))
+            let is_unfit =
+                |message: &&Reply<Bytes>| encoding.append_reply(&mut frame, message).is_err();
+            let unfit = messages.iter().find(is_unfit).map(channel_of);
+            Encoded { bytes: backlog.chunk(frame), unfit }
         })
+    }
+}
+
+/// The channel that a pushed message concerns.
+pub(super) fn channel_of(reply: &Reply<Bytes>) -> String {
+    match &reply.body {
+        ReplyBody::Push(push) => push.channel.clone(),
+        _ => String::new(),
     }
 }

@@ -1,14 +1,16 @@
 //! From the hub's outputs to the connections' queues.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use motet_realtime::hub::SessionId;
-use motet_realtime::message::{Disconnect, DisconnectCode, Push, PushEvent, Reply, ReplyBody};
+use motet_realtime::message::{Disconnect, Push, PushEvent, Reply, ReplyBody};
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, channel_of};
 use super::sessions::Sessions;
-use crate::connection::{Kind, Outgoing, Pushed};
+use super::unfit;
+use crate::connection::{Backlog, Kind, Outgoing, Pushed};
 use crate::metrics::Metrics;
 
 /// Chunks that are open at a time.
@@ -17,7 +19,16 @@ const OPEN_CHUNKS_MAX: usize = 16;
 /// A connection that could not be served and why.
 pub(super) struct Failed {
     pub(super) session: SessionId,
-    pub(super) code: DisconnectCode,
+    pub(super) cause: Cause,
+}
+
+pub(super) enum Cause {
+    /// It does not read what it is sent.
+    Slow,
+    /// Its encoding has no form for what this channel carries.
+    Unfit(String),
+    /// Its encoding has no form for an answer.
+    UnfitAnswer,
 }
 
 /// Delivers to the connections' queues.
@@ -29,12 +40,27 @@ pub(super) struct Delivery {
     sessions: Sessions,
     open: Vec<Chunk>,
     failed: Vec<Failed>,
+    backlog: Arc<Backlog>,
+    /// Bytes that may wait for all connections together; 0 sets no limit.
+    backlog_bytes_max: usize,
     metrics: Arc<Metrics>,
 }
 
 impl Delivery {
-    pub(super) fn new(metrics: Arc<Metrics>) -> Self {
-        Self { sessions: Sessions::default(), open: Vec::new(), failed: Vec::new(), metrics }
+    pub(super) fn new(metrics: Arc<Metrics>, backlog_bytes_max: usize) -> Self {
+        Self {
+            sessions: Sessions::default(),
+            open: Vec::new(),
+            failed: Vec::new(),
+            backlog: Arc::default(),
+            backlog_bytes_max,
+            metrics,
+        }
+    }
+
+    /// Bytes that wait for all connections together.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.backlog.bytes()
     }
 
     pub(super) fn add(&mut self, session: SessionId, outgoing: Arc<Outgoing>) {
@@ -70,20 +96,30 @@ impl Delivery {
         }
     }
 
-    pub(super) fn reply(&mut self, session: SessionId, reply: &Reply<Bytes>) {
-        if !is_order_free(reply) {
+    pub(super) fn reply(&mut self, session: SessionId, reply: Reply<Bytes>) {
+        if !is_order_free(&reply) {
             self.flush();
         }
         let Some(outgoing) = self.sessions.get(&session) else { return };
+        let encoding = outgoing.encoding();
+        let kind = if reply.id > 0 { Kind::Answer } else { Kind::Push };
         let mut frame = Vec::new();
-        if outgoing.encoding().append_reply(&mut frame, reply).is_err() {
-            self.failed.push(Failed { session, code: DisconnectCode::INAPPROPRIATE_PROTOCOL });
-            return;
+        if encoding.append_reply(&mut frame, &reply).is_err() {
+            if kind == Kind::Push {
+                let cause = Cause::Unfit(channel_of(&reply));
+                return self.failed.push(Failed { session, cause });
+            }
+            let sent = unfit::instead(reply, encoding)
+                .is_some_and(|reply| encoding.append_reply(&mut frame, &reply).is_ok());
+            if !sent {
+                return self.failed.push(Failed { session, cause: Cause::UnfitAnswer });
+            }
         }
         self.metrics.messages_sent.inc();
-        if outgoing.push(Kind::Answer, Bytes::from(frame)) == Pushed::Overflow {
-            self.failed.push(Failed { session, code: DisconnectCode::SLOW });
+        if outgoing.push(kind, self.backlog.chunk(frame)) == Pushed::Overflow {
+            self.failed.push(Failed { session, cause: Cause::Slow });
         }
+        self.relieve();
     }
 
     pub(super) fn ping(&self, session: SessionId) {
@@ -112,18 +148,45 @@ impl Delivery {
         let messages = chunk.len();
         for session in to.iter() {
             let Some(outgoing) = self.sessions.get(session) else { continue };
-            let code = match chunk.encoded(outgoing.encoding()) {
-                Ok(bytes) => match outgoing.push(Kind::Push, bytes.clone()) {
-                    Pushed::Queued | Pushed::Closing => continue,
-                    Pushed::Overflow => DisconnectCode::SLOW,
-                },
-                // A binary payload for a client that speaks JSON.
-                Err(_) => DisconnectCode::INAPPROPRIATE_PROTOCOL,
+            let encoded = chunk.encoded(outgoing.encoding(), &self.backlog);
+            let pushed = if encoded.bytes.is_empty() {
+                Pushed::Queued
+            } else {
+                outgoing.push(Kind::Push, encoded.bytes.clone())
             };
-            self.failed.push(Failed { session: *session, code });
+            let cause = match (pushed, &encoded.unfit) {
+                (Pushed::Overflow, _) => Cause::Slow,
+                (Pushed::Queued, Some(channel)) => Cause::Unfit(channel.clone()),
+                (Pushed::Queued | Pushed::Closing, _) => continue,
+            };
+            self.failed.push(Failed { session: *session, cause });
         }
         let deliveries = u64::try_from(messages * to.len()).unwrap_or(u64::MAX);
         self.metrics.messages_sent.inc_by(deliveries);
+        drop(chunk);
+        self.relieve();
+    }
+
+    /// When too much waits for all connections together, drops what waits for those that hold the
+    /// most for the longest, until it does not.
+    fn relieve(&mut self) {
+        let too_much = |backlog: &Backlog, max| max > 0 && backlog.bytes() > max;
+        if !too_much(&self.backlog, self.backlog_bytes_max) {
+            return;
+        }
+        let now = Instant::now();
+        let burdens =
+            self.sessions.iter().map(|(session, outgoing)| (outgoing.burden(now), *session));
+        let mut burdens: Vec<_> = burdens.filter(|(burden, _)| *burden > 0).collect();
+        burdens.sort_unstable();
+        while too_much(&self.backlog, self.backlog_bytes_max)
+            && let Some((_, session)) = burdens.pop()
+        {
+            if let Some(outgoing) = self.sessions.get(&session) {
+                outgoing.give_up();
+                self.failed.push(Failed { session, cause: Cause::Slow });
+            }
+        }
     }
 }
 

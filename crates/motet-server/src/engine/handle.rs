@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use motet_realtime::broker::MemoryBrokerStats;
 use motet_realtime::hub::{ApiError, ApiRequest, ApiResult, HubStats, SessionId};
 use motet_realtime::message::Command;
 use thiserror::Error;
@@ -15,6 +16,17 @@ use crate::connection::Outgoing;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the server is stopping")]
 pub struct EngineGone;
+
+/// Numbers about the hub and what it keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineStats {
+    /// Connections and channels.
+    pub hub: HubStats,
+    /// Streams and publications.
+    pub broker: MemoryBrokerStats,
+    /// Bytes that wait to be written to connections.
+    pub waiting_bytes: usize,
+}
 
 /// Sends to the hub's task.
 ///
@@ -31,10 +43,11 @@ pub(super) enum ToHub {
     Open { session: SessionId, outgoing: Arc<Outgoing>, frame_pings: bool },
     FramePong(SessionId),
     Commands { session: SessionId, commands: Vec<Command<Bytes>>, bytes: usize },
+    GoOn(SessionId),
     Malformed(SessionId),
     Closed(SessionId),
     Api(Box<ApiRequest<Bytes>>, oneshot::Sender<Result<ApiResult<Bytes>, ApiError>>),
-    Stats(oneshot::Sender<HubStats>),
+    Stats(oneshot::Sender<EngineStats>),
     Shutdown(oneshot::Sender<()>),
 }
 
@@ -64,6 +77,11 @@ impl HubHandle {
         self.send(ToHub::Commands { session, commands, bytes });
     }
 
+    /// A connection has been sent so much of its answers that its commands may go on.
+    pub fn go_on(&self, session: SessionId) {
+        self.send(ToHub::GoOn(session));
+    }
+
     /// A connection sent something that is no command.
     pub fn malformed(&self, session: SessionId) {
         self.send(ToHub::Malformed(session));
@@ -87,11 +105,11 @@ impl HubHandle {
         answered.await.map_err(|_| EngineGone)
     }
 
-    /// Numbers about the hub.
+    /// Numbers about the hub and what it keeps.
     ///
     /// # Errors
     /// [`EngineGone`] when the server is stopping.
-    pub async fn stats(&self) -> Result<HubStats, EngineGone> {
+    pub async fn stats(&self) -> Result<EngineStats, EngineGone> {
         let (answer, answered) = oneshot::channel();
         self.send(ToHub::Stats(answer));
         answered.await.map_err(|_| EngineGone)

@@ -7,11 +7,13 @@
 mod chunk;
 mod delivery;
 mod handle;
+mod held;
 mod sessions;
 mod task;
+mod unfit;
 
 #[cfg(test)]
 mod tests;
 
-pub use handle::{EngineGone, HubHandle};
+pub use handle::{EngineGone, EngineStats, HubHandle};
 pub use task::{Engine, spawn};

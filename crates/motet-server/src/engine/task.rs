@@ -15,8 +15,9 @@ use motet_realtime::server::{TokenClaims, TokenError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
 
-use super::delivery::Delivery;
-use super::handle::{HubHandle, ToHub};
+use super::delivery::{Cause, Delivery};
+use super::handle::{EngineStats, HubHandle, ToHub};
+use super::held::{Frame, Held};
 use crate::auth::Verifier;
 use crate::config::Config;
 use crate::metrics::Metrics;
@@ -51,7 +52,8 @@ pub fn spawn(engine: Engine) -> (HubHandle, tokio::task::JoinHandle<()>) {
     let task = Task {
         origin: Clock::now(),
         hub: EmbeddedHub::new(hub, broker),
-        delivery: Delivery::new(engine.metrics.clone()),
+        delivery: Delivery::new(engine.metrics.clone(), engine.config.client.queue_total_max_size),
+        held: Held::default(),
         verifier: Arc::new(engine.verifier),
         verdict_sender,
         metrics: engine.metrics,
@@ -67,6 +69,7 @@ struct Task {
     origin: Clock,
     hub: EmbeddedHub<Bytes>,
     delivery: Delivery,
+    held: Held,
     verifier: Arc<Verifier>,
     verdict_sender: mpsc::UnboundedSender<Verdict>,
     metrics: Arc<Metrics>,
@@ -104,6 +107,9 @@ impl Task {
                 self.take(message);
             }
             self.settle();
+            while self.go_on() {
+                self.settle();
+            }
         }
         if let Some(log) = self.publication_log.take() {
             log.close().await;
@@ -122,15 +128,14 @@ impl Task {
             }
             ToHub::FramePong(session) => self.input(Input::FramePong(session)),
             ToHub::Commands { session, commands, bytes } => {
-                self.take_commands(session, commands);
-                if let Some(outgoing) = self.delivery.find(session) {
-                    outgoing.taken_by_hub(bytes);
-                }
+                self.take_commands(session, commands, bytes);
             }
+            ToHub::GoOn(session) => self.held.look_at(session),
             ToHub::Malformed(session) => self.input(Input::Malformed(session)),
             ToHub::Closed(session) => {
                 self.metrics.connections_closed.inc();
                 self.delivery.remove(session);
+                self.held.forget(session);
                 self.input(Input::Closed(session));
             }
             ToHub::Api(request, answer) => {
@@ -141,7 +146,7 @@ impl Task {
             }
             ToHub::Stats(answer) => {
                 // An error says that the asker has gone.
-                answer.send(self.hub.stats()).ok();
+                answer.send(self.stats()).ok();
             }
             ToHub::Shutdown(answer) => {
                 self.input(Input::Shutdown);
@@ -150,11 +155,68 @@ impl Task {
         }
     }
 
-    fn take_commands(&mut self, session: SessionId, commands: Vec<Command<Bytes>>) {
+    fn stats(&self) -> EngineStats {
+        EngineStats {
+            hub: self.hub.stats(),
+            broker: self.hub.broker().stats(),
+            waiting_bytes: self.delivery.waiting_bytes(),
+        }
+    }
+
+    fn take_commands(&mut self, session: SessionId, commands: Vec<Command<Bytes>>, bytes: usize) {
         self.metrics.commands_received.inc_by(u64::try_from(commands.len()).unwrap_or(u64::MAX));
-        for command in commands {
+        let frame = Frame { commands: commands.into(), bytes };
+        let frame = if self.held.holds(session) {
+            Some(self.take_pongs(session, frame))
+        } else {
+            self.carry_out(session, frame)
+        };
+        if let Some(frame) = frame {
+            self.held.push_back(session, frame);
+        }
+    }
+
+    /// A pong overtakes the commands that wait: it says that the connection lives.
+    fn take_pongs(&mut self, session: SessionId, mut frame: Frame) -> Frame {
+        let pongs = frame.commands.iter().filter(|command| command.is_pong()).count();
+        frame.commands.retain(|command| !command.is_pong());
+        for _ in 0..pongs {
+            self.input(Input::Command(session, Command::pong()));
+        }
+        frame
+    }
+
+    /// Carries out the commands of a frame. Returns what has to wait.
+    fn carry_out(&mut self, session: SessionId, mut frame: Frame) -> Option<Frame> {
+        while !frame.commands.is_empty() {
+            let full = || self.delivery.find(session).is_some_and(|queue| queue.hold_commands());
+            if self.hub.is_busy(session) || full() {
+                return Some(self.take_pongs(session, frame));
+            }
+            let command = frame.commands.pop_front()?;
             self.input(Input::Command(session, command));
         }
+        if let Some(outgoing) = self.delivery.find(session) {
+            outgoing.taken_by_hub(frame.bytes);
+        }
+        None
+    }
+
+    /// Carries on with what waited and need not any more. False when there was nothing to look at.
+    fn go_on(&mut self) -> bool {
+        let ready = self.held.take_ready();
+        let any = !ready.is_empty();
+        for session in ready {
+            let mut frames = self.held.take(session);
+            while let Some(frame) = frames.pop_front() {
+                if let Some(rest) = self.carry_out(session, frame) {
+                    frames.push_front(rest);
+                    self.held.put_back(session, frames);
+                    break;
+                }
+            }
+        }
+        any
     }
 
     fn input(&mut self, input: Input<Bytes>) {
@@ -167,10 +229,16 @@ impl Task {
 
     fn output(&mut self, output: Output<Bytes>) {
         match output {
-            Output::Reply(session, reply) => self.delivery.reply(session, &reply),
+            Output::Reply(session, reply) => {
+                self.delivery.reply(session, reply);
+                self.held.look_at(session);
+            }
             Output::Fanout(push, to) => self.delivery.fan_out(push, to),
             Output::FramePing(session) => self.delivery.ping(session),
-            Output::Close(session, disconnect) => self.delivery.close(session, disconnect),
+            Output::Close(session, disconnect) => {
+                self.held.forget(session);
+                self.delivery.close(session, disconnect);
+            }
             Output::Verify { op, kind, token } => {
                 let (verifier, sender) = (self.verifier.clone(), self.verdict_sender.clone());
                 tokio::spawn(async move {
@@ -199,12 +267,15 @@ impl Task {
     fn settle(&mut self) {
         self.delivery.flush();
         for failed in self.delivery.take_failed() {
-            let input = if failed.code == DisconnectCode::SLOW {
-                Input::Slow(failed.session)
-            } else {
-                let disconnect = Disconnect::from(failed.code);
-                self.delivery.close(failed.session, disconnect);
-                Input::Closed(failed.session)
+            let input = match failed.cause {
+                Cause::Slow => Input::Slow(failed.session),
+                Cause::Unfit(channel) => Input::Unfit(failed.session, channel),
+                Cause::UnfitAnswer => {
+                    let disconnect = Disconnect::from(DisconnectCode::INAPPROPRIATE_PROTOCOL);
+                    self.held.forget(failed.session);
+                    self.delivery.close(failed.session, disconnect);
+                    Input::Closed(failed.session)
+                }
             };
             self.input(input);
         }

@@ -2,23 +2,15 @@
 //!
 //! One that fits none would be taken, and then close every subscriber as too slow to read it.
 
+use bytes::Bytes;
 use motet_realtime::hub::{ApiError, ApiErrorCode, ApiPublish, ApiRequest};
-
-/// Room for what stands around payload, tags and channel in either encoding.
-const FRAMING_BYTES: usize = 256;
-/// The same around one tag.
-const TAG_FRAMING_BYTES: usize = 16;
-/// A byte of text takes up to so many in JSON (`\u0000`).
-const ESCAPED_BYTES_MAX: usize = 6;
+use motet_realtime::message::Publication;
 
 /// Checks that an empty queue of `queue_bytes_max` can take what a call publishes.
 ///
 /// # Errors
 /// 106 with the limit.
-pub(super) fn check<P: AsRef<[u8]>>(
-    request: &ApiRequest<P>,
-    queue_bytes_max: usize,
-) -> Result<(), ApiError> {
+pub(super) fn check(request: &ApiRequest<Bytes>, queue_bytes_max: usize) -> Result<(), ApiError> {
     let bytes = match request {
         ApiRequest::Publish(publish, channel) => message_bytes_max(publish, channel.len()),
         ApiRequest::Broadcast(publish, channels) => {
@@ -39,10 +31,7 @@ pub(super) fn check<P: AsRef<[u8]>>(
 }
 
 /// Bytes of the message to a subscriber, at most.
-fn message_bytes_max<P: AsRef<[u8]>>(publish: &ApiPublish<P>, channel_bytes: usize) -> usize {
-    let tag = |(name, value): (&String, &String)| {
-        TAG_FRAMING_BYTES + ESCAPED_BYTES_MAX * (name.len() + value.len())
-    };
-    let tags: usize = publish.tags.iter().map(tag).sum();
-    publish.data.as_ref().len() + tags + ESCAPED_BYTES_MAX * channel_bytes + FRAMING_BYTES
+fn message_bytes_max(publish: &ApiPublish<Bytes>, channel_bytes: usize) -> usize {
+    let (data, tags) = (publish.data.clone(), publish.tags.clone());
+    Publication { tags, ..Publication::new(data) }.encoded_size_max(channel_bytes)
 }

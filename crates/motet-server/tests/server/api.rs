@@ -111,9 +111,10 @@ async fn a_batch_that_could_be_misread_is_refused_before_any_of_it_is_done() {
 
 #[tokio::test]
 async fn a_publication_that_no_queue_can_take_is_refused_and_closes_nobody() {
-    let server = Server::start(
-        &OPEN.replace("insecure = true\n[", "insecure = true\nqueue_max_size = 9000\n["),
-    );
+    let server = Server::start(&OPEN.replace(
+        "insecure = true\n[",
+        "insecure = true\nqueue_max_size = 9000\n[websocket]\nmessage_size_limit = 4000\n[",
+    ));
     let mut client = Client::connected(&server).await;
     client.send(r#"{"id":2,"subscribe":{"channel":"a"}}"#).await;
     assert!(client.next().await["subscribe"].is_object());

@@ -1,5 +1,6 @@
 //! The real binary: started, connected to, broken into, stopped.
 
+mod answers;
 mod api;
 mod bad_input;
 mod command_line;
