@@ -126,6 +126,27 @@ describe("B15: a connection that the server refuses for good", () => {
   }
 });
 
+test("B15: a publication over a connection refused for good is rejected at once, and no other is tried before retry()", async (t) => {
+  const scene = await relayedBus(t);
+  const tab = await scene.open();
+  scene.relay.rules = { command: ({ kind }) => (kind === "connect" ? { error: { code: 101, message: "no" } } : "pass") };
+  for (const seq of [1, 2, 3]) {
+    const { code, serverCode, tookMs } = await tab.evaluate(async (topic: string, number: number) => {
+      const askedMs = performance.now();
+      const error = await B.bus.publish(topic, { seq: number }).then(() => undefined, (one) => one as { code: string; serverCode?: number });
+      return { code: error?.code, serverCode: error?.serverCode, tookMs: performance.now() - askedMs };
+    }, TOPIC, seq);
+    assert.deepEqual([code, serverCode], ["CONNECT_REJECTED", 101]);
+    assert.ok(tookMs < 2_000, `told after ${tookMs} ms`);
+  }
+  assert.equal(scene.relay.connections.length, 1);
+  scene.relay.rules = {};
+  assert.equal(outcome(await publishFrom(tab, TOPIC, 4)), "CONNECT_REJECTED");
+  await tab.evaluate(() => B.bus.retry());
+  assert.equal(outcome(await publishFrom(tab, TOPIC, 5)), "ok");
+  assert.equal(scene.relay.connections.length, 2);
+});
+
 test("B15: a connection refused for good comes back with retry() of a tab that does not own the topic", async (t) => {
   const scene = await relayedBus(t);
   const tabs = await scene.openMany(2, { topics: [TOPIC] });

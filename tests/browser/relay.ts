@@ -210,7 +210,7 @@ class Link {
       this.#waiting = undefined;
     });
     client.on("close", () => this.cut());
-    upstream.on("close", (code, reason) => (code >= 3_000 ? this.dismiss(code, String(reason)) : this.cut()));
+    upstream.on("close", (code, reason) => (isForClient(code) ? this.dismiss(code, String(reason)) : this.cut()));
     // Whatever is wrong with a socket ends both, as a broken network would.
     for (const socket of [client, upstream]) socket.on("error", () => this.cut());
   }
@@ -276,6 +276,9 @@ class Link {
     if (this.#client.readyState === WebSocket.OPEN) this.#client.send(line);
   }
 }
+
+/** Close codes that the server means for its client; others tell of this connection only. */
+const isForClient = (code: number): boolean => code >= 3_000 || code === 1_009;
 
 const KINDS = ["connect", "subscribe", "unsubscribe", "publish", "history"] as const;
 

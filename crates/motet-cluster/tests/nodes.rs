@@ -504,3 +504,19 @@ fn more_owners_than_allowed_hand_over_one_by_one_until_three_are_left() {
     let log: Vec<_> = world.server_log.iter().map(|(n, what, _)| (n.bits(), *what)).collect();
     assert_eq!(log[0], (5, "unsubscribe"), "it lets go before the next one subscribes: {log:?}");
 }
+
+#[test]
+fn a_connection_refused_for_good_stays_refused_until_a_page_asks_for_another_attempt() {
+    let mut world = World::new(1);
+    world.subscribe(1, "a");
+    let error = Error::new(ErrorCode::ConnectRejected);
+    let refused = TransportEvent::Disconnected { error, terminal: true };
+    world.input(1, NodeInput::Transport(refused));
+    world.page(1, ToNode::Unsubscribe { topics: vec!["a".into()] });
+    world.run();
+    world.advance(Duration::from_secs(60));
+    assert_eq!(world.connections.len(), 1, "closing it would forget the refusal");
+    world.page(1, ToNode::Retry);
+    world.run();
+    assert_eq!(world.connections.len(), 0, "the next one who needs it opens it anew");
+}

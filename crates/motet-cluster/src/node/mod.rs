@@ -316,14 +316,19 @@ impl<P: Clone> Node<P> {
         }
     }
 
-    /// Opens or closes the server connection: it is there only while something needs it (B3).
+    fn wants_connection(&self) -> bool {
+        self.owner.wants_connection() || self.relay.sends()
+    }
+
+    /// Opens or closes the server connection: it is there only while something needs it (B3). One
+    /// that was refused for good is kept as that, or each publication would ask anew.
     fn hold_connection(&mut self) {
-        let wanted = self.owner.wants_connection() || self.relay.sends();
+        let wanted = self.wants_connection();
         if wanted && self.transport == TransportStatus::Idle {
             self.transport = TransportStatus::Connecting;
             self.out.transport(TransportOp::Open);
             self.pages_transport(None, false);
-        } else if !wanted && self.transport != TransportStatus::Idle {
+        } else if !wanted && self.transport != TransportStatus::Idle && !self.owner.is_refused() {
             self.transport = TransportStatus::Idle;
             self.out.transport(TransportOp::Close);
             self.owner.admitted();

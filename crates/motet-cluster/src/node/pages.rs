@@ -236,8 +236,11 @@ impl<P: Clone> Node<P> {
 
     /// A page asks to try again what the server refused for good.
     fn retry(&mut self) {
-        self.out.transport(TransportOp::Retry);
         self.owner.admitted();
+        // A connection that nothing wants forgets its refusal by being closed.
+        if self.wants_connection() {
+            self.out.transport(TransportOp::Retry);
+        }
         for route in self.replica.routes().values() {
             if matches!(route.state, RouteState::Failed(_)) && self.pages.wants(&route.topic) {
                 self.want_added.insert(route.topic.clone(), ());

@@ -249,6 +249,11 @@ impl<P: Clone> Owner<P> {
         }
     }
 
+    /// Whether the server has refused the connection for good.
+    pub(crate) const fn is_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
     /// A connection is being tried, or stands: no refusal is in force.
     pub(crate) fn admitted(&mut self) {
         self.refused = None;

@@ -33,8 +33,9 @@ pub enum Input<P> {
         /// On which socket.
         socket: SocketId,
     },
-    /// A command of [`Output::Send`] could not be encoded, or is larger than a message may be. It
-    /// was left out.
+    /// A command of [`Output::Send`] was not taken: it cannot be encoded, or is larger than the
+    /// server allows. It was left out, or the server has closed the socket for it; the driver says
+    /// so before it says that the socket is closed.
     NotSent {
         /// On which socket.
         socket: SocketId,

@@ -93,6 +93,7 @@ impl<P: Clone> Client<P> {
         self.held.take();
         self.token = None;
         self.token_seen = false;
+        self.refusal = None;
         self.retry.reset();
         match self.link {
             Link::Opening { socket, .. }
@@ -128,6 +129,7 @@ impl<P: Clone> Client<P> {
     }
 
     pub(super) fn attempt(&mut self, now: Instant) {
+        self.refusal = None;
         self.event(TransportEvent::Connecting);
         if self.token.is_none() && (self.config.token_needed || self.token_seen) {
             self.event(TransportEvent::TokenWanted { topic: None });
@@ -259,6 +261,7 @@ impl<P: Clone> Client<P> {
             | Link::Connected { socket } => self.close_socket(now, socket, then),
             _ => self.settle(then),
         }
+        self.refusal = terminal.then(|| error.clone());
         self.event(TransportEvent::Disconnected { error, terminal });
         self.fail_calls();
         self.end_session();

@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 
 use litemap::LiteMap;
 use motet_protocol::transport::{TransportEvent, TransportFeatures, TransportOp};
-use motet_protocol::{Instant, Rng};
+use motet_protocol::{Error, Instant, Rng};
 
 pub use config::{ClientConfig, TopicTokens};
 pub use io::{Input, Output, SocketId};
@@ -49,6 +49,8 @@ pub struct Client<P> {
     config: ClientConfig<P>,
     rng: Rng,
     link: Link,
+    /// Why the server refused for good, while that stands.
+    refusal: Option<Error>,
     /// The last socket that was opened.
     socket: SocketId,
     token: Option<String>,
@@ -82,6 +84,7 @@ impl<P: Clone> Client<P> {
             config,
             rng,
             link: Link::Idle,
+            refusal: None,
             socket: SocketId::default(),
             token: None,
             token_seen: false,

@@ -1,7 +1,7 @@
 //! Calls of the node that are answered once: publish and history.
 
 use motet_protocol::transport::{HistoryPage, HistoryRequest, PublishRequest, TransportEvent};
-use motet_protocol::{CallId, ErrorCode, Instant, Position, StreamEpoch};
+use motet_protocol::{CallId, Error, ErrorCode, Instant, Position, StreamEpoch};
 
 use super::call::Purpose;
 use super::held::NodeCall;
@@ -14,7 +14,7 @@ impl<P: Clone> Client<P> {
     /// Sends a call, or holds it while the connection is about to stand.
     pub(super) fn call(&mut self, now: Instant, call: NodeCall<P>) {
         if self.calls.len() + self.held.len() >= self.config.calls_max {
-            return self.fail(&call, ErrorCode::Backpressure);
+            return self.fail(&call, ErrorCode::Backpressure.into());
         }
         match self.link {
             Link::Connected { .. } => self.send_call(now, call),
@@ -25,19 +25,25 @@ impl<P: Clone> Client<P> {
                 self.held.push(call);
             }
             Link::Closing { .. } | Link::Idle | Link::BackingOff { .. } | Link::Refused => {
-                self.fail(&call, ErrorCode::TransportUnavailable);
+                let error = self.unavailable();
+                self.fail(&call, error);
             }
         }
     }
 
-    fn fail(&mut self, call: &NodeCall<P>, code: ErrorCode) {
+    /// Why there is no connection: the server refused it for good, or it is on its way.
+    fn unavailable(&self) -> Error {
+        self.refusal.clone().unwrap_or_else(|| ErrorCode::TransportUnavailable.into())
+    }
+
+    fn fail(&mut self, call: &NodeCall<P>, error: Error) {
         match call {
             NodeCall::Publish(request, _) => {
-                let result = Err(code.into());
+                let result = Err(error);
                 self.event(TransportEvent::Published { call: request.call, result });
             }
             NodeCall::History(request) => {
-                let result = Err(code.into());
+                let result = Err(error);
                 self.event(TransportEvent::History { call: request.call, result });
             }
         }
@@ -53,13 +59,13 @@ impl<P: Clone> Client<P> {
     /// Calls whose callers have given up are not sent any more: they were not done.
     pub(super) fn expire_held(&mut self, now: Instant) {
         for call in self.held.take_expired(now) {
-            self.fail(&call, ErrorCode::DeadlineExceeded);
+            self.fail(&call, ErrorCode::DeadlineExceeded.into());
         }
     }
 
     fn send_call(&mut self, now: Instant, call: NodeCall<P>) {
         if call.is_expired(now) {
-            return self.fail(&call, ErrorCode::DeadlineExceeded);
+            return self.fail(&call, ErrorCode::DeadlineExceeded.into());
         }
         match call {
             NodeCall::Publish(request, _) => {
@@ -91,7 +97,8 @@ impl<P: Clone> Client<P> {
     /// The connection is gone: whatever waits for it is told what is known.
     pub(super) fn fail_calls(&mut self) {
         for call in self.held.take() {
-            self.fail(&call, ErrorCode::TransportUnavailable);
+            let error = self.unavailable();
+            self.fail(&call, error);
         }
         let calls: Vec<_> = self.calls.end().collect();
         for call in calls {
@@ -103,12 +110,9 @@ impl<P: Clone> Client<P> {
     pub(super) fn call_failed(&mut self, purpose: &Purpose, written: bool) {
         match *purpose {
             Purpose::Publish(call) => {
-                let code = if written {
-                    ErrorCode::OutcomeUnknown
-                } else {
-                    ErrorCode::TransportUnavailable
-                };
-                self.event(TransportEvent::Published { call, result: Err(code.into()) });
+                let error =
+                    if written { ErrorCode::OutcomeUnknown.into() } else { self.unavailable() };
+                self.event(TransportEvent::Published { call, result: Err(error) });
             }
             Purpose::History(call) => {
                 let result = Err(ErrorCode::TransportUnavailable.into());

@@ -7,8 +7,8 @@
 //! [`json`] or [`protobuf`] alone.
 
 mod error;
+mod framing;
 pub mod json;
-mod pack;
 mod payload;
 pub mod protobuf;
 
@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 pub use error::{Cause, DecodeError, EncodeError};
 
-pub use pack::{Packed, pack};
+pub use framing::{Frame, Framing};
 
 use crate::message::{Command, Reply};
 
@@ -112,12 +112,6 @@ impl Encoding {
                 Ok(())
             }
         }
-    }
-
-    /// Puts commands into as few frames as `frame_bytes_max` allows.
-    #[must_use]
-    pub fn pack(self, commands: &[Command<Bytes>], frame_bytes_max: usize) -> Packed {
-        pack(commands, frame_bytes_max, |frame, command| self.append_command(frame, command))
     }
 
     /// Appends a message that was encoded before, as the only one of its frame. Encoding once and

@@ -148,11 +148,12 @@ impl DisconnectCode {
     /// A message was larger than the peer accepts (WebSocket close code).
     pub const MESSAGE_TOO_BIG: Self = Self(1009);
 
-    /// Whether a client comes back after this close code.
+    /// Whether a client comes back after this close code. After 1009 it does, without the message
+    /// that was too large.
     #[must_use]
     pub const fn verdict(self) -> Verdict {
         match self.0 {
-            1009 | 3500..=3999 | 4500..=4999 => Verdict::Terminal,
+            3500..=3999 | 4500..=4999 => Verdict::Terminal,
             _ => Verdict::Retry,
         }
     }
@@ -202,10 +203,10 @@ mod tests {
 
     #[test]
     fn close_codes_are_sorted_into_reconnect_and_terminal() {
-        for code in [1000, 1001, 1006, 1012, 3000, 3014, 3499, 4000, 4499, 5000] {
+        for code in [1000, 1001, 1006, 1009, 1012, 3000, 3014, 3499, 4000, 4499, 5000] {
             assert_eq!(DisconnectCode(code).verdict(), Verdict::Retry, "{code}");
         }
-        for code in [1009, 3500, 3509, 3999, 4500, 4999] {
+        for code in [3500, 3509, 3999, 4500, 4999] {
             assert_eq!(DisconnectCode(code).verdict(), Verdict::Terminal, "{code}");
         }
     }

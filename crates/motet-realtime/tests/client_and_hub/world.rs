@@ -12,11 +12,11 @@ use motet_realtime::broker::{
     Broker, BrokerEvent, BrokerRequest, MemoryBroker, MemoryBrokerOptions,
 };
 use motet_realtime::client::{self, Client, ClientConfig, SocketId};
-use motet_realtime::codec::{Encoding, Limits};
+use motet_realtime::codec::{Encoding, Framing, Limits};
 use motet_realtime::hub::{
     ApiCallId, ApiPublish, ApiRequest, ApiResult, EmbeddedHub, Hub, Input, Output, SessionId,
 };
-use motet_realtime::message::{DisconnectCode, Push, Reply};
+use motet_realtime::message::{Command, DisconnectCode, Push, Reply};
 use motet_realtime::server::{Allow, HubOptions, Namespace, Namespaces, TokenClaims, TokenError};
 
 pub(crate) type Event = TransportEvent<Bytes>;
@@ -251,11 +251,9 @@ impl World {
                     self.send_up(peer, Packet::Open { peer, socket, session });
                 }
                 client::Output::Send { commands, .. } => {
-                    let packed = self.encoding.pack(&commands, FRAME_BYTES_MAX);
-                    assert!(packed.left_out.is_empty());
                     // Written into a link that broke a moment ago, it goes nowhere.
                     let Some(session) = self.peers[peer].session else { continue };
-                    for frame in packed.frames {
+                    for frame in self.frames(commands) {
                         self.send_up(peer, Packet::Up { session, frame: frame.into() });
                     }
                 }
@@ -266,6 +264,23 @@ impl World {
                 }
             }
         }
+    }
+
+    fn frames(&self, commands: Vec<Command<Bytes>>) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        let encode = |command| {
+            let mut frame = Vec::new();
+            self.encoding.append_command(&mut frame, &command).expect("payloads are JSON");
+            // A line ends where the next one begins.
+            if self.encoding == Encoding::Json {
+                frame.push(b'\n');
+            }
+            Ok(frame)
+        };
+        let left_out =
+            Framing::new(FRAME_BYTES_MAX).pack(commands, encode, |frame| frames.push(frame));
+        assert_eq!(left_out, []);
+        frames
     }
 
     pub(crate) fn hub_input(&mut self, input: Input<Bytes>) {

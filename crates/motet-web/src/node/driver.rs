@@ -14,7 +14,7 @@ use wasm_bindgen::prelude::*;
 use web_sys::MessagePort;
 
 use super::locks::Locks;
-use super::options::{NodeOptions, identity, node_config, transport_config};
+use super::options::{NodeOptions, identity, message_size_limit, node_config, transport_config};
 use super::ports::{Port, Ports};
 use super::socket::{SocketNews, Sockets};
 use crate::channel::{Channel, on_message};
@@ -90,6 +90,7 @@ impl Driver {
             sockets: Sockets::new(
                 options.url(),
                 options.protobuf(),
+                message_size_limit(options),
                 listener(me, Self::socket_news),
             ),
             channels: RefCell::new(None),
@@ -192,6 +193,9 @@ impl Driver {
 
     fn socket_news(&self, news: SocketNews) {
         let mut inputs = self.inputs.borrow_mut();
+        for (socket, id, error) in self.sockets.refused(&news) {
+            inputs.push_back(Heard::Transport(Input::NotSent { socket, id, error }));
+        }
         news.inputs(|input| inputs.push_back(Heard::Transport(input)));
         drop(inputs);
         self.run();

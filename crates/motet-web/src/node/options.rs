@@ -5,6 +5,7 @@ use core::time::Duration;
 use motet_cluster::node::{Identity, NodeConfig};
 use motet_protocol::{NodeId, Rng, TabId};
 use motet_realtime::client::{ClientConfig, TopicTokens};
+use motet_realtime::codec::Limits;
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
@@ -42,6 +43,9 @@ extern "C" {
     #[wasm_bindgen(method, getter, structural)]
     pub(super) fn protobuf(this: &NodeOptions) -> bool;
 
+    #[wasm_bindgen(method, getter, structural, js_name = messageSizeLimit)]
+    fn message_size_limit(this: &NodeOptions) -> Option<u32>;
+
     #[wasm_bindgen(method, getter, structural)]
     fn name(this: &NodeOptions) -> Option<String>;
 
@@ -72,6 +76,12 @@ pub(super) fn node_config(options: &NodeOptions) -> NodeConfig {
         build: options.build(),
         ..defaults
     }
+}
+
+/// What the server takes in one frame.
+pub(super) fn message_size_limit(options: &NodeOptions) -> usize {
+    let given = options.message_size_limit().map(|bytes| bytes as usize);
+    given.unwrap_or(Limits::COMMANDS.frame_bytes_max)
 }
 
 pub(super) fn identity(options: &NodeOptions, rng: &mut Rng) -> Identity {

@@ -10,16 +10,17 @@ use motet_realtime::message::{
 };
 use wasm_bindgen::prelude::*;
 
-/// Appends a command to a frame.
+/// A command with its length before it.
 ///
 /// # Errors
 ///
-/// A payload that is not binary; the frame is unchanged then.
-pub(super) fn append_command(frame: &mut Vec<u8>, command: Command<JsValue>) -> Result<(), Error> {
+/// A payload that is not binary.
+pub(super) fn encode_command(command: Command<JsValue>) -> Result<Vec<u8>, Error> {
     let request =
         command.request.and_then(|request| with_bytes(request).transpose()).transpose()?;
-    protobuf::append_command(frame, &Command { id: command.id, request });
-    Ok(())
+    let mut frame = Vec::new();
+    protobuf::append_command(&mut frame, &Command { id: command.id, request });
+    Ok(frame)
 }
 
 /// Hands on every message of a frame with its share of the frame's length, or `None` in place of

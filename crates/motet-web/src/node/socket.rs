@@ -6,7 +6,7 @@ use std::rc::Rc;
 use js_sys::{ArrayBuffer, JsString};
 use motet_protocol::Error;
 use motet_realtime::client::{Input, SocketId};
-use motet_realtime::codec::Limits;
+use motet_realtime::codec::{Framing, Limits};
 use motet_realtime::message::{Command, DisconnectCode, Reply};
 use wasm_bindgen::prelude::*;
 use web_sys::{BinaryType, CloseEvent, MessageEvent, WebSocket};
@@ -61,6 +61,7 @@ pub(super) struct Sockets {
     url: String,
     protobuf: bool,
     hear: Rc<dyn Fn(SocketNews)>,
+    framing: RefCell<Framing>,
     current: RefCell<Option<Socket>>,
 }
 
@@ -71,13 +72,21 @@ struct Socket {
 }
 
 impl Sockets {
-    pub(super) fn new(url: String, protobuf: bool, hear: impl Fn(SocketNews) + 'static) -> Self {
-        Self { url, protobuf, hear: Rc::new(hear), current: RefCell::new(None) }
+    /// `message_size_limit` is what the server takes in one frame.
+    pub(super) fn new(
+        url: String,
+        protobuf: bool,
+        message_size_limit: usize,
+        hear: impl Fn(SocketNews) + 'static,
+    ) -> Self {
+        let framing = RefCell::new(Framing::new(message_size_limit));
+        Self { url, protobuf, hear: Rc::new(hear), framing, current: RefCell::new(None) }
     }
 
     /// Opens a socket; one before it that has not closed is abandoned.
     pub(super) fn open(&self, id: SocketId) {
         self.abandon();
+        self.framing.borrow_mut().begin();
         let opened = if self.protobuf {
             WebSocket::new_with_str(&self.url, PROTOBUF)
         } else {
@@ -112,43 +121,40 @@ impl Sockets {
         Socket { id, socket, _listeners: [opened, message, closed] }
     }
 
-    /// Writes commands, in as few frames as servers accept. Returns those that cannot be encoded.
+    /// Writes commands, in as few frames as the server accepts. Returns those that were left out.
     pub(super) fn send(&self, id: SocketId, commands: Vec<Command<JsValue>>) -> Vec<(u32, Error)> {
-        let mut unsent = Vec::new();
         let current = self.current.borrow();
         let Some(current) = current.as_ref().filter(|current| current.id == id) else {
-            return unsent;
+            return Vec::new();
         };
-        let max = Limits::COMMANDS.frame_bytes_max;
+        let mut framing = self.framing.borrow_mut();
+        // Sending throws only while a socket is opening; the transport sends after it has opened.
+        // On a closing socket the browser drops what is sent, and the close is what the transport
+        // hears.
         if self.protobuf {
-            let mut frame = Vec::new();
-            for command in commands {
-                let (before, number) = (frame.len(), command.id);
-                if let Err(error) = protobuf::append_command(&mut frame, command) {
-                    unsent.push((number, error));
-                } else if frame.len() > max && before > 0 {
-                    let rest = frame.split_off(before);
-                    current.send_bytes(&frame);
-                    frame = rest;
-                }
-            }
-            current.send_bytes(&frame);
+            framing.pack(commands, protobuf::encode_command, |frame: Vec<u8>| {
+                drop(current.socket.send_with_u8_array(&frame));
+            })
         } else {
-            let mut frame = String::new();
-            for command in commands {
-                let before = frame.len();
-                if let Err(error) = json::append_command(&mut frame, &command) {
-                    unsent.push((command.id, error));
-                } else if frame.len() > max && before > 0 {
-                    let rest = frame.split_off(before + 1);
-                    frame.truncate(before);
-                    current.send_text(&frame);
-                    frame = rest;
-                }
-            }
-            current.send_text(&frame);
+            framing.pack(
+                commands,
+                |command| json::encode_command(&command),
+                |frame: String| drop(current.socket.send_with_str(&frame)),
+            )
         }
-        unsent
+    }
+
+    /// The commands that the server did not take, when this news is that it has closed the
+    /// connection for one.
+    pub(super) fn refused(&self, news: &SocketNews) -> Vec<(SocketId, u32, Error)> {
+        let current = self.current.borrow().as_ref().map(|current| current.id);
+        match news.kind {
+            Kind::Closed(DisconnectCode::MESSAGE_TOO_BIG, _) if current == Some(news.socket) => {
+                let refused = self.framing.borrow_mut().refused();
+                refused.into_iter().map(|(id, error)| (news.socket, id, error)).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     pub(super) fn close(&self, id: SocketId) {
@@ -164,22 +170,6 @@ impl Sockets {
             socket.set_onmessage(None);
             socket.set_onclose(None);
             drop(socket.close());
-        }
-    }
-}
-
-impl Socket {
-    // Sending throws only while a socket is opening; the transport sends after it has opened. On a
-    // closing socket the browser drops what is sent, and the close is what the transport hears.
-    fn send_text(&self, frame: &str) {
-        if !frame.is_empty() {
-            drop(self.socket.send_with_str(frame));
-        }
-    }
-
-    fn send_bytes(&self, frame: &[u8]) {
-        if !frame.is_empty() {
-            drop(self.socket.send_with_u8_array(frame));
         }
     }
 }

@@ -75,11 +75,50 @@ fn without_a_connection_in_sight_a_publication_fails_at_once() {
     rig.clear();
     rig.op(publish(1));
     assert_eq!(rig.events, unavailable);
-    let mut rig = Rig::connected();
-    rig.closed(3500);
-    rig.clear();
+}
+
+#[test]
+fn a_publication_is_told_that_the_server_refuses_the_connection_for_good() {
+    let refusal = |event: &Event| match event {
+        TransportEvent::Published { result: Err(error), .. } => (error.code, error.server_code),
+        _ => panic!("{event:?}"),
+    };
+    let refused = (ErrorCode::ConnectRejected, Some(101));
+    let mut rig = Rig::new();
+    rig.op(TransportOp::Open);
     rig.op(publish(1));
-    assert_eq!(rig.events, unavailable);
+    rig.open();
+    rig.say(Reply::error(1, ServerErrorCode::UNAUTHORIZED));
+    assert_eq!(refusal(rig.events.last().unwrap()), refused, "one that waited for it");
+    for closed in [false, true] {
+        if closed {
+            rig.closed(1000);
+        }
+        rig.clear();
+        rig.op(publish(2));
+        assert_eq!(refusal(&rig.events[0]), refused, "one that comes later");
+        assert!(rig.sockets.is_empty());
+    }
+    rig.op(TransportOp::Retry);
+    rig.clear();
+    rig.op(publish(3));
+    assert!(rig.events.is_empty(), "a new attempt is under way");
+}
+
+#[test]
+fn a_publication_for_which_the_server_closes_the_connection_fails_and_the_client_comes_back() {
+    let mut rig = Rig::connected();
+    rig.subscribe("news");
+    rig.op(publish(1));
+    let (socket, id) = (rig.socket, rig.last_id());
+    rig.clear();
+    rig.input(Input::NotSent { socket, id, error: ErrorCode::PayloadTooLarge.into() });
+    rig.closed(1009);
+    assert_eq!(rig.events[0], published(1, Err(ErrorCode::PayloadTooLarge)));
+    assert_eq!(disconnected(&rig.events[1]), Some((1009, false)));
+    rig.wait_until_due();
+    rig.open();
+    assert_eq!(rig.names(), ["connect", "subscribe news"]);
 }
 
 #[test]

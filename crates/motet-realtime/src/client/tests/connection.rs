@@ -170,7 +170,7 @@ fn each_close_code_has_its_verdict() {
         (1000, false),
         (1001, false),
         (1006, false),
-        (1009, true),
+        (1009, false),
         (3001, false),
         (3008, false),
         (3011, false),

@@ -9,15 +9,12 @@ use wasm_bindgen::prelude::*;
 
 use super::wire::stringify;
 
-/// Appends a command as one line.
+/// A command as one line.
 ///
 /// # Errors
 ///
-/// A payload that has no JSON form; the text is unchanged then.
-pub(in crate::node) fn append_command(
-    frame: &mut String,
-    command: &Command<JsValue>,
-) -> Result<(), Error> {
+/// A payload that has no JSON form.
+pub(in crate::node) fn encode_command(command: &Command<JsValue>) -> Result<String, Error> {
     let mut text = Writer::default();
     text.number("id", command.id.into());
     match &command.request {
@@ -38,11 +35,7 @@ pub(in crate::node) fn append_command(
         // The pong is an empty object, and the node asks nothing else.
         _ => {}
     }
-    if !frame.is_empty() {
-        frame.push('\n');
-    }
-    frame.push_str(&text.end());
-    Ok(())
+    Ok(text.end())
 }
 
 fn connect(text: &mut Writer, request: &ConnectRequest<JsValue>) -> Result<(), Error> {

@@ -5,5 +5,5 @@ mod command;
 mod reply;
 mod wire;
 
-pub(super) use command::append_command;
+pub(super) use command::encode_command;
 pub(super) use reply::for_each_reply;
