@@ -97,12 +97,13 @@ pub struct ServeOptions {
 
 /// Which token to make.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("source").required(true))]
 pub struct TokenOptions {
     /// The configuration file with the secret (client.token.hmac_secret_key).
-    #[arg(long, value_name = "FILE", required_unless_present = "secret")]
+    #[arg(long, value_name = "FILE", group = "source")]
     pub config: Option<PathBuf>,
-    /// The secret itself.
-    #[arg(long, conflicts_with = "config")]
+    /// The secret itself, instead of a configuration.
+    #[arg(long, group = "source")]
     pub secret: Option<String>,
     /// The user; without it the token is for an anonymous one.
     #[arg(long, default_value = "")]
@@ -111,7 +112,7 @@ pub struct TokenOptions {
     #[arg(long)]
     pub channel: Option<String>,
     /// How long the token is good for, such as 10m or 24h; without it, for ever.
-    #[arg(long, value_parser = humantime::parse_duration)]
+    #[arg(long, value_parser = parse_ttl)]
     pub ttl: Option<Duration>,
 }
 
@@ -173,6 +174,20 @@ impl TokenOptions {
         }
     }
 }
+
+/// Reads how long a token is good for. A time that no clock will ever show is a slip.
+fn parse_ttl(text: &str) -> Result<Duration, String> {
+    let ttl = humantime::parse_duration(text).map_err(|cause| cause.to_string())?;
+    if ttl > TTL_MAX {
+        return Err(
+            "expected at most 100 years; leave --ttl out for a token without end".to_owned()
+        );
+    }
+    Ok(ttl)
+}
+
+/// The longest time that a token is good for, other than for ever.
+const TTL_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 
 /// Checks a configuration the way `serve` would.
 ///

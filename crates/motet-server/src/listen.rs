@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, error, warn};
 
-use crate::connection::ServerStream;
+use crate::connection::{Patient, ServerStream};
 use crate::error::ServerError;
 
 /// Connections that may wait to be accepted. The kernel lowers it to `net.core.somaxconn`; what
@@ -54,7 +54,8 @@ pub struct Door {
     pub tls: Option<TlsAcceptor>,
     /// Answers requests.
     pub router: Router,
-    /// How long a TLS handshake and the head of a request may take.
+    /// How long a TLS handshake and the head of a request may take, and how long an answer may wait
+    /// for a peer that does not read.
     pub request_timeout: Duration,
     /// Turns true when nobody is to be accepted any more.
     pub stop: watch::Receiver<bool>,
@@ -140,6 +141,7 @@ async fn serve(stream: ServerStream, door: Door) {
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         hyper::service::Service::call(&service, request)
     });
+    let stream = Patient::new(stream, request_timeout, stop.clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(request_timeout)

@@ -112,7 +112,27 @@ async fn open_publication_log(path: &str) -> Result<Option<PublicationLog>, Serv
     opened.map(Some).map_err(failed)
 }
 
+/// Whether the configuration lets anybody connect.
+fn admits_nobody(config: &Config) -> bool {
+    let client = &config.client;
+    let token = &client.token;
+    let keys = [
+        &token.hmac_secret_key,
+        &token.rsa_public_key,
+        &token.ecdsa_public_key,
+        &token.jwks_public_endpoint,
+    ];
+    let no_tokens = keys.iter().all(|key| key.is_empty());
+    no_tokens && !client.insecure && !client.allow_anonymous_connect_without_token
+}
+
 fn warn_of_risks(config: &Config, ip: IpAddr) {
+    if admits_nobody(config) {
+        warn!(
+            "nobody can connect: set client.token.hmac_secret_key or another key of tokens in a \
+             configuration (motet config prints one), or start with --dev for development"
+        );
+    }
     let open = !ip.is_loopback();
     if config.client.insecure && open {
         warn!("client.insecure is on: everybody who reaches {ip} may do everything");

@@ -36,7 +36,7 @@ pub fn issue(secret: &str, request: &TokenRequest) -> Result<String, jsonwebtoke
     let claims = Claims {
         sub: &request.user,
         iat: now.as_secs(),
-        exp: request.ttl.map(|ttl| (now + ttl).as_secs()),
+        exp: request.ttl.map(|ttl| now.saturating_add(ttl).as_secs()),
         channel: request.channel.as_deref(),
     };
     encode(&Header::default(), &claims, &EncodingKey::from_secret(secret.as_bytes())?)

@@ -34,11 +34,15 @@ values!(bool, u16, u32, u64, usize, String, Span, Vec<String>);
 
 impl Entry for Vec<NamespaceKeys> {
     fn value(&self) -> Option<String> {
-        Some("[]".to_owned())
+        Some(TABLES.to_owned())
     }
 
     fn section(&self, _: &str, _: &mut String) {}
 }
+
+/// The value of a key that is written as tables of its own, at the end of the file. Were it printed
+/// as an empty list, the first table would set it again.
+const TABLES: &str = "[[channel.namespaces]]";
 
 pub(super) fn document(config: &Config) -> String {
     let mut page = String::from("# Every key of the configuration with its default.\n");
@@ -52,6 +56,12 @@ pub(super) fn key(page: &mut String, docs: &[&str], name: &str, value: &str) {
         page.push('#');
         page.push_str(line);
         page.push('\n');
+    }
+    if value == TABLES {
+        page.push_str("#\n# ");
+        page.push_str(TABLES);
+        page.push_str("\n# name = \"chat\"\n\n");
+        return;
     }
     // A key that is a word of Rust carries a mark there.
     page.push_str(name.trim_start_matches("r#"));

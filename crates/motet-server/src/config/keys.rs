@@ -101,7 +101,8 @@ keys! {
         address: String = "127.0.0.1".to_owned(),
         /// Port to listen on; 0 takes a free one and prints it.
         port: u16 = 8000,
-        /// How long the head of a request, its body, and a TLS handshake may take to arrive.
+        /// How long the head of a request, its body, and a TLS handshake may take to arrive, and how
+        /// long an answer may wait for somebody who does not read it.
         request_timeout: Span = Span::seconds(10),
         /// TLS.
         tls: TlsKeys = TlsKeys::default(),
@@ -240,8 +241,8 @@ keys! {
         max_length: usize = 255,
         /// How long a stream's position outlives its publications.
         history_meta_ttl: Span = Span::seconds(30 * 24 * 3600),
-        /// Namespaces: channels named `name:rest`. Each has a `name` and the keys of
-        /// without_namespace.
+        /// Namespaces: channels named `name:rest`. Each is a table at the end of this file with a
+        /// `name` and the keys of without_namespace:
         namespaces: Vec<NamespaceKeys> = Vec::new(),
         /// Channels without a namespace.
         without_namespace: NamespaceKeys = NamespaceKeys::default(),

@@ -37,7 +37,7 @@ impl Config {
     /// As [`Config::read`].
     pub fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
         let document = toml::de::Deserializer::parse(text)
-            .map_err(|cause| ConfigError::syntax(file, &cause))?;
+            .map_err(|cause| ConfigError::syntax(file, text, &cause))?;
         let config: Self = serde_path_to_error::deserialize(document)
             .map_err(|cause| ConfigError::from_path(file, &cause))?;
         config.validate(file)?;
@@ -88,8 +88,16 @@ mod tests {
     fn a_wrong_value_is_refused_with_its_key_and_what_is_expected() {
         let text = refusal("[client]\nping_interval = \"soon\"\n");
         assert!(text.contains("client.ping_interval") && text.contains("\"25s\""), "{text}");
-        let text = refusal("[http_server]\nport = \"many\"\n");
-        assert!(text.contains("http_server.port"), "{text}");
+        for (value, key, range) in [
+            ("\"many\"", "http_server]\nport", "from 0 to 65535"),
+            ("70000", "http_server]\nport", "from 0 to 65535"),
+            ("-1", "client]\nchannel_limit", "from 0 to 9223372036854775807"),
+            ("5000000000", "client]\ncommand_rate_limit", "from 0 to 4294967295"),
+        ] {
+            let text = refusal(&format!("[{key} = {value}\n"));
+            assert!(text.contains(&key.replace("]\n", ".")), "{text}");
+            assert!(text.contains(range), "{text}");
+        }
     }
 
     #[test]
@@ -107,6 +115,11 @@ mod tests {
             ("[client]\nstale_close_delay = \"0s\"\n", "client.stale_close_delay"),
             ("[client]\nqueue_max_size = 0\n", "client.queue_max_size"),
             ("[websocket]\nmessage_size_limit = 0\n", "websocket.message_size_limit"),
+            ("[client]\nqueue_max_size = 65536\n", "client.queue_max_size"),
+            ("[websocket]\nmessage_size_limit = 1048576\n", "client.queue_max_size"),
+            ("[client]\nhistory_max_size = 0\n", "client.history_max_size"),
+            ("[client]\nrecovery_max_size = 0\n", "client.recovery_max_size"),
+            ("[broker]\nbytes_max = 0\n", "broker.bytes_max"),
             ("[channel]\nmax_length = 0\n", "channel.max_length"),
             ("[client.token]\njwks_public_endpoint = \"keys\"\n", "token.jwks_public_endpoint"),
             ("[log]\nlevel = \"loud\"\n", "log.level"),
@@ -151,6 +164,24 @@ mod tests {
             let text = format!("[websocket]\nhandler_prefix = \"{path}\"\n");
             Config::parse("motet.toml", &text).expect("valid");
         }
+    }
+
+    #[test]
+    fn a_key_that_is_set_twice_is_named_and_its_value_is_not() {
+        let twice = "hmac_secret_key = \"s3cret\"\n".repeat(2);
+        let text = refusal(&format!("[client.token]\n{twice}"));
+        assert!(text.contains("line 3: hmac_secret_key: this is set before"), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
+        let text = refusal("[channel]\nnamespaces = []\n[[channel.namespaces]]\nname = \"a\"\n");
+        assert!(text.contains("line 3: [[channel.namespaces]]: this is set before"), "{text}");
+    }
+
+    #[test]
+    fn a_namespace_can_be_added_at_the_end_of_the_printed_documentation() {
+        let text =
+            format!("{}\n[[channel.namespaces]]\nname = \"chat\"\n", Config::documentation());
+        let config = Config::parse("printed", &text).expect("valid");
+        assert_eq!(config.channel.namespaces.len(), 1);
     }
 
     #[test]

@@ -8,12 +8,29 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
+/// What connections are made over.
+pub trait Transport: AsyncRead + AsyncWrite + Unpin {
+    /// What the peer has not taken when the stream is dropped is thrown away at once.
+    fn reset_when_dropped(&self);
+}
+
 /// The byte stream under a connection.
 pub enum ServerStream {
     /// Plain TCP.
     Plain(TcpStream),
     /// TLS over TCP; boxed, so that plain connections do not pay for its size.
     Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Transport for ServerStream {
+    fn reset_when_dropped(&self) {
+        let stream = match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => stream.get_ref().0,
+        };
+        // Without it the system keeps the bytes for some minutes, and then does the same.
+        stream.set_zero_linger().ok();
+    }
 }
 
 impl AsyncRead for ServerStream {

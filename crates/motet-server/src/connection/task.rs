@@ -15,7 +15,7 @@ use futures_util::{Sink, Stream};
 use motet_realtime::codec::{Encoding, Limits};
 use motet_realtime::hub::SessionId;
 use motet_realtime::message::{Command, Disconnect, DisconnectCode, Request};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
@@ -24,6 +24,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::queue::{Next, Outgoing};
+use super::stream::Transport;
 use crate::engine::HubHandle;
 
 /// Payload bytes of one frame, about. A longer message goes out in several, so that no connection
@@ -44,7 +45,7 @@ pub(crate) struct ConnectionLimits {
 }
 
 /// Serves a connection that the hub knows of until it ends, then tells the hub.
-pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
+pub(crate) async fn run<S: Transport>(
     socket: WebSocketStream<S>,
     session: SessionId,
     outgoing: Arc<Outgoing>,
@@ -81,7 +82,7 @@ enum Hearing {
     Nothing,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
+impl<S: Transport> Future for Connection<S> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -92,6 +93,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
         if let Some(deadline) = &mut this.deadline
             && deadline.as_mut().poll(context).is_ready()
         {
+            if this.dirty {
+                // The peer does not take what is written, not even the close.
+                this.socket.get_ref().reset_when_dropped();
+            }
             return Poll::Ready(());
         }
         loop {
@@ -110,7 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+impl<S: Transport> Connection<S> {
     fn new(
         socket: WebSocketStream<S>,
         session: SessionId,

@@ -5,6 +5,8 @@ use axum::http::header::{
     SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hyper_util::rt::TokioIo;
 use motet_realtime::codec::Encoding;
 use thiserror::Error;
@@ -12,10 +14,12 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::stream::ServerStream;
+use super::{Patient, ServerStream};
 
 const PROTOBUF_PROTOCOL: &str = "centrifuge-protobuf";
 const JSON_PROTOCOL: &str = "centrifuge-json";
+/// Bytes of a handshake's key (RFC 6455, 4.1).
+const KEY_BYTES: usize = 16;
 /// Bytes of the read buffer that every connection holds, idle or not.
 const READ_BUFFER_BYTES: usize = 1 << 10;
 
@@ -26,6 +30,9 @@ pub enum UpgradeError {
     /// The request is no WebSocket handshake.
     #[error("this is a WebSocket endpoint: connect with a WebSocket client")]
     NoHandshake,
+    /// The key is not 16 bytes in base64.
+    #[error("Sec-WebSocket-Key must be 16 random bytes in base64")]
+    Key,
     /// The WebSocket version is not 13.
     #[error("only WebSocket version 13 is spoken here")]
     Version,
@@ -57,6 +64,9 @@ impl Upgrade {
         }
         if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
             return Err(UpgradeError::Version);
+        }
+        if STANDARD.decode(key).map_or(0, |key| key.len()) != KEY_BYTES {
+            return Err(UpgradeError::Key);
         }
         let protocol = [PROTOBUF_PROTOCOL, JSON_PROTOCOL]
             .into_iter()
@@ -102,9 +112,9 @@ impl Upgrade {
     pub async fn socket(self, message_bytes_max: usize) -> Option<WebSocketStream<ServerStream>> {
         let upgraded = self.on_upgrade.await.ok()?;
         // Taken out of hyper's wrappers, so that a connection costs no more than its stream.
-        let parts = upgraded.downcast::<TokioIo<ServerStream>>().ok()?;
+        let parts = upgraded.downcast::<TokioIo<Patient<ServerStream>>>().ok()?;
         let config = socket_config(message_bytes_max);
-        let (stream, early) = (parts.io.into_inner(), parts.read_buf.to_vec());
+        let (stream, early) = (parts.io.into_inner().into_inner(), parts.read_buf.to_vec());
         let role = Role::Server;
         Some(WebSocketStream::from_partially_read(stream, early, role, Some(config)).await)
     }
@@ -182,5 +192,15 @@ mod tests {
         let mut old = handshake("/", None);
         old.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("8"));
         assert_eq!(Upgrade::read(&mut old).err(), Some(UpgradeError::Version));
+    }
+
+    #[test]
+    fn a_key_that_is_not_16_bytes_in_base64_is_refused() {
+        for key in ["", "x", "not base64", "dGhlIHNhbXBsZSBub25jZQ", "dGhlIHNhbXBsZSBub25jZSE="] {
+            let mut request = handshake("/", None);
+            let value = HeaderValue::from_static(key);
+            request.headers_mut().insert(SEC_WEBSOCKET_KEY, value);
+            assert_eq!(Upgrade::read(&mut request).err(), Some(UpgradeError::Key), "{key}");
+        }
     }
 }

@@ -10,7 +10,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use motet_protocol::ErrorCode;
 use motet_realtime::hub::{ApiError, ApiErrorCode};
-use serde_json::{Value, json};
+use motet_realtime::message::ServerErrorCode;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
@@ -31,9 +34,9 @@ pub(super) async fn admit(
     request: Request,
     next: Next,
 ) -> Response {
-    if !is_authorized(&server, request.headers(), request.uri().query()) {
+    if let Some(refusal) = refusal(&server, request.headers(), request.uri().query()) {
         let unread = !request.body().is_end_stream();
-        return if unread { closing(unauthorized()) } else { unauthorized() };
+        return if unread { closing(refusal) } else { refusal };
     }
     let (head, body) = request.into_parts();
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
@@ -59,7 +62,7 @@ pub(super) async fn call(
     body: Bytes,
 ) -> Response {
     match carry_out(&server, &method, &body).await {
-        Ok(result) => Json(json!({ "result": result })).into_response(),
+        Ok(result) => Json(Success { result }).into_response(),
         Err(error) => {
             let by_status = headers.get(ERROR_MODE_HEADER).is_some_and(|mode| mode == "transport");
             let form = Json(json!({ "error": api_form::error(&error) }));
@@ -74,12 +77,17 @@ pub(super) async fn call(
     }
 }
 
+#[derive(Serialize)]
+struct Success {
+    result: Box<RawValue>,
+}
+
 /// Carries out one call and counts it.
 pub(super) async fn carry_out(
     server: &Server,
     method: &str,
     body: &[u8],
-) -> Result<Value, ApiError> {
+) -> Result<Box<RawValue>, ApiError> {
     let call = method::parse(method, body)?;
     room::check(&call.request, server.config.client.queue_max_size)?;
     let answer = server.hub.api(call.request).await;
@@ -91,13 +99,34 @@ pub(super) async fn carry_out(
     result.map(|result| api_form::result(result, call.pattern.as_deref(), uptime))
 }
 
+/// The answer to a caller who may not call; `None` for one who sent the key. Where none is needed every program of this machine may
+/// call, and no web page but those that may connect: any page that a developer visits can send
+/// requests to this machine.
+fn refusal(server: &Server, headers: &HeaderMap, query: Option<&str>) -> Option<Response> {
+    if is_key_given(server, headers, query) {
+        return None;
+    }
+    if !server.config.http_api.insecure {
+        return Some(unauthorized());
+    }
+    let admitted = |name, admit: &dyn Fn(&str) -> bool| {
+        headers.get(name).is_none_or(|value| value.to_str().is_ok_and(admit))
+    };
+    if !admitted(header::ORIGIN, &|origin| server.origins.admit(origin)) {
+        return Some(forbidden(
+            "this origin may not call the API: list it in client.allowed_origins",
+        ));
+    }
+    if !admitted(header::HOST, &|host| server.origins.admit_host(host)) {
+        return Some(forbidden("an API without a key is called at localhost: set http_api.key"));
+    }
+    None
+}
+
 /// Whether the caller sent the key. Digests are compared, so that the time it takes tells nothing
 /// about the key.
-fn is_authorized(server: &Server, headers: &HeaderMap, query: Option<&str>) -> bool {
+fn is_key_given(server: &Server, headers: &HeaderMap, query: Option<&str>) -> bool {
     let keys = &server.config.http_api;
-    if keys.insecure {
-        return true;
-    }
     let by_header = headers.get(KEY_HEADER).and_then(|key| key.to_str().ok());
     let by_query = || query?.split('&').find_map(|pair| pair.strip_prefix(KEY_PARAMETER));
     let Some(given) = by_header.or_else(by_query) else { return false };
@@ -117,6 +146,13 @@ fn unauthorized() -> Response {
         "error": { "code": 101, "name": info.name, "message": info.message, "next": info.next_step }
     });
     (StatusCode::UNAUTHORIZED, Json(form)).into_response()
+}
+
+fn forbidden(why: &str) -> Response {
+    let code = ServerErrorCode::PERMISSION_DENIED;
+    let message = format!("{}: {why}", code.text());
+    let form = json!({ "error": { "code": code.0, "message": message } });
+    (StatusCode::FORBIDDEN, Json(form)).into_response()
 }
 
 /// Also a body that was broken off, whose sender reads no answer any more.

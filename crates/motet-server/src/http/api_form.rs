@@ -1,4 +1,4 @@
-//! What API calls return, in JSON.
+//! What API calls return, in JSON. Payloads pass through as they are, to the last digit.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,36 @@ use bytes::Bytes;
 use motet_realtime::broker::HistoryPage;
 use motet_realtime::hub::{ApiError, ApiResult, HubStats};
 use motet_realtime::message::{ClientInfo, Publication, StreamPosition};
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 use super::glob;
 
 /// The result of a call. `pattern` selects channels; `uptime` is the server's, in seconds.
-pub(super) fn result(result: ApiResult<Bytes>, pattern: Option<&str>, uptime: u64) -> Value {
+pub(super) fn result(
+    result: ApiResult<Bytes>,
+    pattern: Option<&str>,
+    uptime: u64,
+) -> Box<RawValue> {
     match result {
-        ApiResult::Done => json!({}),
-        ApiResult::Published(position) => place(position),
+        ApiResult::Done => raw(&json!({})),
+        ApiResult::Published(position) => raw(&place(position)),
         ApiResult::Broadcast(results) => {
             let response = |one: Result<_, ApiError>| match one {
                 Ok(position) => json!({ "result": place(position) }),
                 Err(refusal) => json!({ "error": error(&refusal) }),
             };
-            json!({ "responses": results.into_iter().map(response).collect::<Vec<_>>() })
+            raw(&json!({ "responses": results.into_iter().map(response).collect::<Vec<_>>() }))
         }
         ApiResult::Presence(presence) => {
-            let clients: BTreeMap<_, _> =
-                presence.iter().map(|(client, one)| (client, info(one))).collect();
-            json!({ "presence": clients })
+            let presence = presence.iter().map(|(client, info)| (client.as_str(), info.into()));
+            raw(&PresenceForm { presence: presence.collect() })
         }
         ApiResult::PresenceStats { num_clients, num_users } => {
-            json!({ "num_clients": num_clients, "num_users": num_users })
+            raw(&json!({ "num_clients": num_clients, "num_users": num_users }))
         }
-        ApiResult::History(page) => history(&page),
+        ApiResult::History(page) => raw(&HistoryForm::from(&page)),
         ApiResult::Channels(channels) => {
             let wanted = |name: &String| pattern.is_none_or(|p| glob::matches(p, name));
             let channels: BTreeMap<_, _> = channels
@@ -41,9 +45,9 @@ pub(super) fn result(result: ApiResult<Bytes>, pattern: Option<&str>, uptime: u6
                 .filter(|(name, _)| wanted(name))
                 .map(|(name, clients)| (name, json!({ "num_clients": clients })))
                 .collect();
-            json!({ "channels": channels })
+            raw(&json!({ "channels": channels }))
         }
-        ApiResult::Info(stats) => node(&stats, uptime),
+        ApiResult::Info(stats) => raw(&node(&stats, uptime)),
     }
 }
 
@@ -52,50 +56,84 @@ pub(super) fn error(error: &ApiError) -> Value {
     json!({ "code": error.code.number(), "message": error.message })
 }
 
+fn raw(form: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(form).expect("answers have string keys")
+}
+
 fn place(position: Option<StreamPosition>) -> Value {
     position.map_or_else(|| json!({}), |p| json!({ "offset": p.offset, "epoch": p.epoch }))
 }
 
-fn history(page: &HistoryPage<Bytes>) -> Value {
-    let publications: Vec<_> = page.publications.iter().map(publication).collect();
-    json!({ "publications": publications, "offset": page.top.offset, "epoch": page.top.epoch })
+#[derive(Serialize)]
+struct HistoryForm<'a> {
+    publications: Vec<PublicationForm<'a>>,
+    offset: u64,
+    epoch: &'a str,
 }
 
-fn publication(publication: &Publication<Bytes>) -> Value {
-    let mut form = Map::new();
-    payload(&mut form, "data", "b64data", &publication.data);
-    form.insert("offset".to_owned(), json!(publication.offset));
-    if !publication.tags.is_empty() {
-        form.insert("tags".to_owned(), json!(publication.tags));
-    }
-    if let Some(publisher) = &publication.info {
-        form.insert("info".to_owned(), info(publisher));
-    }
-    Value::Object(form)
+#[derive(Serialize)]
+struct PublicationForm<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b64data: Option<String>,
+    offset: u64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    tags: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    info: Option<InfoForm<'a>>,
 }
 
-fn info(info: &ClientInfo<Bytes>) -> Value {
-    let mut form = Map::new();
-    form.insert("user".to_owned(), json!(info.user));
-    form.insert("client".to_owned(), json!(info.client));
-    if let Some(conn_info) = &info.conn_info {
-        payload(&mut form, "conn_info", "b64conn_info", conn_info);
+#[derive(Serialize)]
+struct PresenceForm<'a> {
+    presence: BTreeMap<&'a str, InfoForm<'a>>,
+}
+
+#[derive(Serialize)]
+struct InfoForm<'a> {
+    user: &'a str,
+    client: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conn_info: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b64conn_info: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chan_info: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b64chan_info: Option<String>,
+}
+
+impl<'a> From<&'a HistoryPage<Bytes>> for HistoryForm<'a> {
+    fn from(page: &'a HistoryPage<Bytes>) -> Self {
+        let publications = page.publications.iter().map(PublicationForm::from).collect();
+        Self { publications, offset: page.top.offset, epoch: &page.top.epoch }
     }
-    if let Some(chan_info) = &info.chan_info {
-        payload(&mut form, "chan_info", "b64chan_info", chan_info);
+}
+
+impl<'a> From<&'a Publication<Bytes>> for PublicationForm<'a> {
+    fn from(publication: &'a Publication<Bytes>) -> Self {
+        let (data, b64data) = payload(Some(&publication.data));
+        let info = publication.info.as_ref().map(InfoForm::from);
+        Self { data, b64data, offset: publication.offset, tags: &publication.tags, info }
     }
-    Value::Object(form)
+}
+
+impl<'a> From<&'a ClientInfo<Bytes>> for InfoForm<'a> {
+    fn from(info: &'a ClientInfo<Bytes>) -> Self {
+        let (conn_info, b64conn_info) = payload(info.conn_info.as_ref());
+        let (chan_info, b64chan_info) = payload(info.chan_info.as_ref());
+        let (user, client) = (&info.user, &info.client);
+        Self { user, client, conn_info, b64conn_info, chan_info, b64chan_info }
+    }
 }
 
 /// A payload that is JSON stands as it is, any other in base64.
-fn payload(form: &mut Map<String, Value>, name: &str, base64_name: &str, bytes: &Bytes) {
-    let json = serde_json::from_slice::<&RawValue>(bytes)
-        .ok()
-        .and_then(|raw| serde_json::from_str(raw.get()).ok());
-    match json {
-        Some(json) => form.insert(name.to_owned(), json),
-        None => form.insert(base64_name.to_owned(), json!(STANDARD.encode(bytes))),
-    };
+fn payload(bytes: Option<&Bytes>) -> (Option<&RawValue>, Option<String>) {
+    let Some(bytes) = bytes else { return (None, None) };
+    match serde_json::from_slice(bytes) {
+        Ok(json) => (Some(json), None),
+        Err(_) => (None, Some(STANDARD.encode(bytes))),
+    }
 }
 
 fn node(stats: &HubStats, uptime: u64) -> Value {

@@ -1,21 +1,26 @@
 //! Several API calls in one request, answered in their order.
 
 use core::fmt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use motet_realtime::hub::{ApiError, ApiErrorCode};
+use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Server, api, api_form};
 
 /// Calls in one request.
 const COMMANDS_MAX: usize = 10_000;
+/// Bytes of answers beyond which no further call of a batch is carried out. A few words can ask for
+/// a long history many times over.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// The calls run one after the other: the hub answers each at once, so `parallel`, which callers
 /// may send, would gain nothing.
@@ -66,17 +71,43 @@ pub(super) async fn call(State(server): State<Arc<Server>>, body: Bytes) -> Resp
         let text = format!("a batch has at most {COMMANDS_MAX} commands");
         return api::bad_request(StatusCode::PAYLOAD_TOO_LARGE, &text);
     }
-    let mut replies = Vec::with_capacity(batch.commands.len());
-    for command in batch.commands {
-        replies.push(reply(&server, command).await);
+    let mut body = br#"{"replies":["#.to_vec();
+    for (at, command) in batch.commands.into_iter().enumerate() {
+        if at > 0 {
+            body.push(b',');
+        }
+        if body.len() > ANSWER_BYTES_MAX {
+            write(&mut body, &failure(&too_much()));
+        } else {
+            answer(&server, command, &mut body).await;
+        }
     }
-    Json(json!({ "replies": replies })).into_response()
+    body.extend_from_slice(b"]}");
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-async fn reply(server: &Server, command: Command<'_>) -> Value {
-    let Command { method, body } = command;
-    match api::carry_out(server, &method, body.get().as_bytes()).await {
-        Ok(result) => Value::Object(Map::from_iter([(method, result)])),
-        Err(error) => json!({ "error": api_form::error(&error) }),
+async fn answer(server: &Server, command: Command<'_>, body: &mut Vec<u8>) {
+    let Command { method, body: request } = command;
+    match api::carry_out(server, &method, request.get().as_bytes()).await {
+        Ok(result) => write(body, &BTreeMap::from([(method, result)])),
+        Err(error) => write(body, &failure(&error)),
     }
+}
+
+fn write(body: &mut Vec<u8>, reply: &impl Serialize) {
+    serde_json::to_writer(body, reply).expect("replies have string keys");
+}
+
+fn failure(error: &ApiError) -> Value {
+    json!({ "error": api_form::error(error) })
+}
+
+fn too_much() -> ApiError {
+    let code = ApiErrorCode::LimitExceeded;
+    let message = format!(
+        "{}: the answers before this one have more than {ANSWER_BYTES_MAX} bytes, so this call was \
+         not carried out: make it in another batch",
+        code.text()
+    );
+    ApiError { code, message }
 }

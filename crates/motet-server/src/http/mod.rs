@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{Method, StatusCode, Uri, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
@@ -66,7 +66,7 @@ pub fn router(server: Arc<Server>) -> Router {
             .route_layer(admit);
         router = router.merge(calls);
     }
-    router.fallback(nothing_here).with_state(server)
+    router.fallback(nothing_here).method_not_allowed_fallback(another_method).with_state(server)
 }
 
 /// `{}` while the server takes connections, 503 while it stops or when its hub does not answer.
@@ -93,6 +93,16 @@ async fn nothing_here(State(server): State<Arc<Server>>, uri: Uri) -> Response {
         format!("nothing is served here: the WebSocket endpoint is {endpoint}, {api}\n")
     };
     (StatusCode::NOT_FOUND, text).into_response()
+}
+
+/// Names the method, because a browser's address bar is a usual way to come here.
+async fn another_method(method: Method, uri: Uri) -> Response {
+    let (path, status) = (uri.path(), StatusCode::METHOD_NOT_ALLOWED);
+    if path.starts_with("/api/") {
+        return api::bad_request(status, &format!("calls of the API are POST, not {method}"));
+    }
+    (status, format!("{path} does not take {method}, but what the Allow header names\n"))
+        .into_response()
 }
 
 fn is_api_on(config: &Config) -> bool {

@@ -42,6 +42,13 @@ impl Origins {
             Self::None => false,
         }
     }
+
+    /// Whether a request for this host may call an API that asks for no key. A page whose name was
+    /// made to point to this machine is of no other origin in its browser's eyes.
+    #[must_use]
+    pub fn admit_host(&self, host: &str) -> bool {
+        *self != Self::Loopback || is_loopback(&format!("http://{}", host.to_ascii_lowercase()))
+    }
 }
 
 fn is_loopback(origin: &str) -> bool {
@@ -96,6 +103,16 @@ mod tests {
         assert!(origins.admit("https://app.Example.com") && origins.admit("http://a.test:81"));
         assert!(!origins.admit("https://example.com"));
         assert!(!origins.admit("https://app.example.com.evil.test"));
+    }
+
+    #[test]
+    fn a_loopback_server_is_called_by_the_names_of_this_machine() {
+        let origins = Origins::new(&[], LOOPBACK);
+        assert!(
+            ["localhost:8000", "127.0.0.1", "[::1]:8000"].iter().all(|h| origins.admit_host(h))
+        );
+        assert!(!["evil.test", "evil.test:8000", ""].iter().any(|h| origins.admit_host(h)));
+        assert!(Origins::new(&[], ANY).admit_host("any.test"));
     }
 
     #[test]

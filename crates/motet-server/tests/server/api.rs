@@ -156,3 +156,110 @@ async fn health_and_metrics_are_served() {
         assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(part), "{answer}");
     }
 }
+
+#[tokio::test]
+async fn history_answers_carry_each_payload_to_the_last_byte() {
+    let server = Server::start(OPEN);
+    let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));
+    for data in [
+        "12345678901234567890123",
+        "1e400",
+        "1.10",
+        "-0",
+        r#"{"b":1,"a":2}"#,
+        r#"{"a":1,"a":2}"#,
+        r#"{ "n" : [ 1 ] }"#,
+        &deep,
+    ] {
+        call(&server, "publish", &format!(r#"{{"channel":"a","data":{data}}}"#)).await;
+        let history = r#"{"channel":"a","limit":1,"reverse":true}"#;
+        let batch = format!(r#"{{"commands":[{{"history":{history}}}]}}"#);
+        for (path, body) in [("/api/history", history), ("/api/batch", &batch)] {
+            let (status, _, text) = answer(&server, path, "X-API-Key: key\r\n", body).await;
+            assert!(status == 200 && text.contains(&format!(r#"{{"data":{data},"#)), "{text}");
+        }
+    }
+    call(&server, "publish", r#"{"channel":"a","b64data":"//79"}"#).await;
+    let answer = call(&server, "history", r#"{"channel":"a","limit":1,"reverse":true}"#).await;
+    assert_eq!(answer["result"]["publications"][0]["b64data"], "//79");
+}
+
+#[tokio::test]
+async fn calls_of_a_batch_whose_answers_are_too_long_are_refused_one_by_one() {
+    let server = Server::start(OPEN);
+    let publish = json!({ "channel": "a", "data": "x".repeat(900_000) }).to_string();
+    for _ in 0..4 {
+        call(&server, "publish", &publish).await;
+    }
+    let history = r#"{"history":{"channel":"a","limit":100}}"#;
+    let publish = r#"{"publish":{"channel":"b","data":1}}"#;
+    let calls = [&[history; 20][..], &[publish]].concat().join(",");
+    let body = format!(r#"{{"commands":[{calls}]}}"#);
+    let (status, answer, text) = answer(&server, "/api/batch", "X-API-Key: key\r\n", &body).await;
+    assert!(status == 200 && text.len() < 22_000_000, "{status}: {} bytes", text.len());
+    let replies = answer["replies"].as_array().expect("replies");
+    assert_eq!(replies.len(), 21);
+    let answered = replies.iter().take_while(|reply| reply["history"].is_object()).count();
+    assert!((4..=6).contains(&answered), "{answered}");
+    for refused in &replies[answered..] {
+        assert_eq!(refused["error"]["code"], 106, "{refused}");
+    }
+    let answer = call(&server, "history", r#"{"channel":"b"}"#).await;
+    assert_eq!(answer["result"]["offset"], 0, "what is refused is not carried out");
+}
+
+#[tokio::test]
+async fn a_web_page_of_another_origin_cannot_call_an_api_that_needs_no_key() {
+    let server = Server::start_with("", &["--dev"]);
+    let host = server.address;
+    let call = async |headers: String| {
+        // The helper's own host would be refused.
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        let body = r#"{"channel":"a","data":1}"#;
+        let request = format!(
+            "POST /api/publish HTTP/1.1\r\nConnection: close\r\nContent-Type: text/plain\r\n\
+             Content-Length: {}\r\n{headers}\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("answered");
+        answer
+    };
+    for headers in [
+        format!("Host: {host}\r\nOrigin: https://evil.example\r\n"),
+        format!("Host: {host}\r\nOrigin: null\r\n"),
+        "Host: evil.example\r\n".to_owned(),
+        format!("Host: evil.example:{}\r\nOrigin: http://localhost\r\n", host.port()),
+    ] {
+        let answer = call(headers.clone()).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 403") && answer.contains("103"),
+            "{headers}: {answer}"
+        );
+    }
+    for headers in [
+        format!("Host: {host}\r\n"),
+        format!("Host: localhost:{}\r\nOrigin: http://localhost:5173\r\n", host.port()),
+    ] {
+        let answer = call(headers.clone()).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{headers}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn another_method_is_told_what_is_taken() {
+    let server = Server::start(OPEN);
+    for (method, path, part) in [
+        ("GET", "/api/info", "calls of the API are POST, not GET"),
+        ("PUT", "/metrics", "/metrics does not take PUT"),
+    ] {
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("answered");
+        assert!(answer.starts_with("HTTP/1.1 405") && answer.contains(part), "{answer}");
+        assert!(answer.to_lowercase().contains("\r\nallow: "), "{answer}");
+    }
+}

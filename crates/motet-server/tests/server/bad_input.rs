@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use futures_util::SinkExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -165,4 +167,49 @@ async fn a_plain_request_is_told_that_this_is_a_websocket_endpoint() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("answered");
     assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("WebSocket"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_publication_without_data_closes_a_json_client_with_3501() {
+    let server = Server::start(OPEN);
+    let mut client = Client::connected(&server).await;
+    client.send(r#"{"id":2,"publish":{"channel":"a","data":null}}"#).await;
+    assert_eq!(client.next().await["id"], 2, "null is something");
+    client.send(r#"{"id":3,"publish":{"channel":"a"}}"#).await;
+    assert_eq!(client.close_code().await, 3501);
+}
+
+/// Asks for more than any system keeps for somebody who does not read, and does not read.
+async fn never_reading(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.expect("connected");
+    let request = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".repeat(1_000);
+    // The server stops reading when it cannot write.
+    while let Ok(sent) =
+        timeout(Duration::from_millis(300), stream.write_all(request.as_bytes())).await
+    {
+        sent.expect("sent");
+    }
+    stream
+}
+
+#[tokio::test]
+async fn whoever_asks_over_http_and_does_not_read_is_let_go() {
+    let server = Server::start(&format!("{OPEN}\n[http_server]\nrequest_timeout = \"500ms\"\n"));
+    let mut stream = never_reading(&server).await;
+    let ended = async {
+        // The end is noticed by writing: what lies unread here is left there.
+        while stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await.is_ok() {}
+    };
+    timeout(LIMIT, ended).await.expect("the connection ends");
+}
+
+#[tokio::test]
+async fn whoever_does_not_read_does_not_delay_the_end_of_the_server() {
+    let mut server = Server::start(OPEN);
+    let stream = never_reading(&server).await;
+    let begun = tokio::time::Instant::now();
+    server.signal("-TERM");
+    assert_eq!(server.wait(Duration::from_secs(12)), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    drop(stream);
 }

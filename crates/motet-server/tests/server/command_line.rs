@@ -141,3 +141,38 @@ fn help_shows_examples() {
         assert!(help.contains(&example), "{help}");
     }
 }
+
+#[test]
+fn a_token_request_that_cannot_be_met_is_told_what_would_do() {
+    let text = failure(&["token", "--user", "1"]);
+    assert!(text.contains("--config") && text.contains("--secret"), "{text}");
+    for ttl in ["18446744073709551615s", "200years"] {
+        let text = failure(&["token", "--secret", "s", "--ttl", ttl]);
+        assert!(text.contains("at most 100 years") && !text.contains("panicked"), "{text}");
+    }
+}
+
+#[test]
+fn a_server_to_which_nobody_can_connect_says_so_and_what_to_do() {
+    for (arguments, warned) in [(&[][..], true), (&["--dev"], false)] {
+        let mut child = Command::new(BINARY)
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let listening = lines.next().expect("a line").expect("text");
+        assert!(listening.contains("listening on"), "{listening}");
+        // It is said right after, and the end of the output shows that nothing was.
+        let pid = child.id().to_string();
+        let line =
+            if warned { lines.next().expect("a line").expect("text") } else { String::new() };
+        Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
+        let rest: Vec<_> = lines.map_while(Result::ok).collect();
+        child.wait().expect("it ends");
+        let text = format!("{line}{}", rest.join("\n"));
+        let told = text.contains("nobody can connect") && text.contains("--dev");
+        assert_eq!(told, warned, "{text}");
+    }
+}

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 
 use motet_realtime::message::{Publication, Push, Reply};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::super::Kind;
@@ -51,6 +52,10 @@ impl AsyncWrite for Peer {
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
+}
+
+impl Transport for Peer {
+    fn reset_when_dropped(&self) {}
 }
 
 async fn connection(outgoing: Arc<Outgoing>) -> Connection<Peer> {
