@@ -184,6 +184,39 @@ for (const [name, encoding] of Object.entries(encodings)) {
       client.disconnect();
     });
 
+    test("a backlog of several megabytes is recovered, a longer one is told as not recovered and read page by page", async () => {
+      const channel = `long-${name}`;
+      const client = encoding.create({});
+      const subscription = client.newSubscription(channel);
+      const heard = publications(subscription);
+      const text = "x".repeat(500_000);
+      subscription.subscribe();
+      client.connect();
+      await subscription.ready(5_000);
+      client.disconnect();
+      for (const n of [1, 2, 3, 4, 5, 6]) await server.api("publish", { channel, data: { n, text } });
+      const subscribed = event<{ wasRecovering: boolean; recovered: boolean }>(subscription, "subscribed");
+      client.connect();
+      assert.ok((await subscribed).recovered);
+      const missed = await heard.take(6);
+      assert.deepEqual(missed.map((one) => encoding.unpack(one.data)), [1, 2, 3, 4, 5, 6].map((n) => ({ n, text })));
+      client.disconnect();
+      for (let n = 7; n <= 20; n += 1) await server.api("publish", { channel, data: { n, text } });
+      const again = event<{ wasRecovering: boolean; recovered: boolean }>(subscription, "subscribed");
+      client.connect();
+      const context = await again;
+      assert.ok(context.wasRecovering && !context.recovered);
+      const read = [6];
+      for (let last = 6, top = 20; last < top; ) {
+        const page = await subscription.history({ limit: 100, since: { offset: last, epoch: "" } });
+        top = page.offset;
+        read.push(...page.publications.map((one) => one.offset ?? 0));
+        last = read.at(-1) ?? top;
+      }
+      assert.deepEqual(read, Array.from({ length: 15 }, (_, index) => index + 6));
+      client.disconnect();
+    });
+
     test("connection and subscription tokens open what they name, and forged ones nothing", async () => {
       const client = encoding.create({ token: token({ sub: "42", info: { name: "Ann" } }) });
       const subscription = client.newSubscription("private:a", {
@@ -263,6 +296,29 @@ test("a JSON and a Protobuf client hear each other", async () => {
   const byJson = (await heard[0]?.arrived.take(2))?.map((one) => one.data);
   const byProtobuf = (await heard[1]?.arrived.take(2))?.map((one) => encodings.Protobuf.unpack(one.data));
   assert.deepEqual([byJson, byProtobuf], [expected, expected]);
+  json.disconnect();
+  protobuf.disconnect();
+});
+
+test("a payload that is not JSON ends a JSON client's subscription to its channel and no other", async () => {
+  const [json, protobuf] = [encodings.JSON.create({}), encodings.Protobuf.create({})];
+  const [binary, text] = [json.newSubscription("binary"), json.newSubscription("text")];
+  const raw = protobuf.newSubscription("binary");
+  const [heardText, heardRaw] = [publications(text), publications(raw)];
+  for (const subscription of [binary, text, raw]) subscription.subscribe();
+  json.connect();
+  protobuf.connect();
+  await Promise.all([binary, text, raw].map((subscription) => subscription.ready(5_000)));
+  const ended = event<{ code: number; reason: string }>(binary, "unsubscribed");
+  await raw.publish(new Uint8Array([255, 254, 253]));
+  const context = await ended;
+  assert.equal(context.code, 2000);
+  assert.match(context.reason, /Protobuf/);
+  const [bytes] = await heardRaw.take(1);
+  assert.deepEqual([...new Uint8Array(bytes?.data as Uint8Array)], [255, 254, 253]);
+  await server.api("publish", { channel: "text", data: { still: "here" } });
+  assert.deepEqual((await heardText.take(1))[0]?.data, { still: "here" });
+  await assert.rejects(binary.history({ limit: 10 }), "an ended subscription reads no history");
   json.disconnect();
   protobuf.disconnect();
 });
