@@ -99,13 +99,14 @@ describe("B25: the state is told", () => {
       ready: await B.settle(B.bus.ready()),
       publish: await B.settle(B.bus.publish("prices", { seq: 1 })),
     }));
-    assert.deepEqual([told.status, outcome(told.ready), outcome(told.publish)], ["WASM_BLOCKED", "WASM_BLOCKED", "WASM_BLOCKED"]);
+    assert.deepEqual([told.status, outcome(told.ready), outcome(told.publish)], ["WASM_INVALID", "WASM_INVALID", "WASM_INVALID"]);
     await tab.evaluate((topic: string) => B.subscribe(topic), TOPIC);
-    assert.equal(outcome(await tab.evaluate(() => B.settle(B.bus.start()))), "WASM_BLOCKED");
+    assert.equal(outcome(await tab.evaluate(() => B.settle(B.bus.start()))), "WASM_INVALID");
 
     broken = false;
     await tab.evaluate(() => B.bus.start());
-    await subscribed(tab, [TOPIC]);
+    bus.publisher.pace(TOPIC, steady(20));
+    await moreMessages(tab, 5);
     assert.deepEqual((await states(tab)).slice(-3), ["failed", "starting", "running"]);
     assert.equal(await tab.evaluate(() => B.bus.status.error), undefined);
   });
@@ -123,7 +124,6 @@ describe("B25: the state is told", () => {
     });
     const tab = await bus.open({ connect: { wasmUrl: { node: "/broken.wasm" } } });
     await reaches(tab, "failed");
-    await tab.evaluate((topic: string) => B.subscribe(topic), TOPIC);
     const refused = await tab.evaluate(async () => [
       await B.settle(B.bus.start({ config: { lingerMs: 5 } as object })),
       await B.settle(B.bus.start({ config: { transport: { url: "ws://localhost:1/other" } as object } })),
@@ -133,6 +133,7 @@ describe("B25: the state is told", () => {
     assert.deepEqual((await states(tab)).slice(-1), ["failed"]);
 
     await tab.evaluate(() => B.bus.start({ config: { wasmUrl: {}, host: "page" } }));
+    await tab.evaluate((topic: string) => B.subscribe(topic), TOPIC);
     await subscribed(tab, [TOPIC]);
     assert.equal(await tab.evaluate(() => B.bus.status.host?.kind), "page");
     const again = await tab.evaluate(async () => {

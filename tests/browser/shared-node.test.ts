@@ -1,5 +1,6 @@
 /** B26: a node that several pages share, when its pages or itself die. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
 import { moreMessages, steady } from "./bus-page.ts";
@@ -103,4 +104,29 @@ describe("B26: a SharedWorker that dies without a word", () => {
     const told = await tab.evaluate(() => [B.bus.status.error?.code, B.bus.snapshot().counters["nodeRestarts"]]);
     assert.deepEqual(told, ["NODE_UNAVAILABLE", 5]);
   });
+});
+
+test("B26: a SharedWorker that could not load its module serves the page that comes when it can", async (t) => {
+  const file = new URL("../../packages/motet/dist/wasm/node/motet_web_bg.wasm", import.meta.url);
+  let missing = true;
+  const bus = await BusFixture.start(t, {
+    connect: { host: "shared", wasmUrl: { node: "/node.wasm" } },
+    site: {
+      handlers: {
+        "/node.wasm": (_, response) => {
+          if (missing) response.writeHead(503).end();
+          else response.setHeader("content-type", "application/wasm").end(readFileSync(file));
+        },
+      },
+    },
+  });
+  const first = await bus.open();
+  await first.waitFor("is told", SOON_MS, () => B.bus.status.state === "degraded");
+  missing = false;
+  const second = await bus.open({ topics: [TOPIC] });
+  const found = await second.evaluate(() => ({ host: B.bus.status.host, errors: B.errors.length }));
+  assert.deepEqual(found, { host: { kind: "shared-worker", reason: "wanted: shared" }, errors: 0 });
+  await first.waitFor("runs in it as well", SOON_MS, () => B.bus.status.host?.kind === "shared-worker");
+  const [one, other] = await nodeIds([first, second]);
+  assert.equal(one, other);
 });

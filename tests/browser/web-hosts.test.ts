@@ -1,7 +1,8 @@
 /** Where nodes run, what pages are told when they cannot run there, and what a page may ask of its bus. */
 import assert from "node:assert/strict";
+import type { RequestListener } from "node:http";
 import { describe, test, type TestContext } from "node:test";
-import type { ConnectOptions } from "motet";
+import type { ConnectOptions, ErrorCode } from "motet";
 import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
 import { steady } from "./bus-page.ts";
 import { establishedConnections, type Tab } from "./driver/index.ts";
@@ -88,6 +89,33 @@ describe("B23: a page that cannot join is told why:", () => {
     assert.equal(await refusal(t, "Object.defineProperty(navigator, 'locks', { value: undefined })"), "LOCKS_UNAVAILABLE");
   });
 
+  test("Web Locks that refuse, and every call of it settles", async (t) => {
+    const bus = await BusFixture.start(t);
+    const tab = await bus.open({ connect: { autoStart: false } });
+    const found = await tab.evaluate(async () => {
+      LockManager.prototype.request = () => Promise.reject(new DOMException("no", "SecurityError"));
+      const early = B.settle(B.bus.publish("prices", { seq: 1 }));
+      const subscription = B.bus.subscribe("prices", () => undefined);
+      const loop = B.bus.topic("chat").messages().next();
+      const calls = [B.settle(B.bus.start()), early, B.settle(subscription.ready), B.settle(loop)];
+      const settled = await Promise.all(calls);
+      const late = await Promise.all([
+        B.settle(B.bus.publish("prices", { seq: 2 })),
+        B.settle(B.bus.subscribe("late", () => undefined).ready),
+        B.settle(B.bus.ready()),
+        B.settle(B.bus.start()),
+      ]);
+      return {
+        codes: [...settled, ...late].map((one) => (one.ok ? null : one.error.code)),
+        states: [B.bus.status.state, B.bus.status.error?.code, subscription.state],
+        errors: B.errors.map(({ source, code }) => `${source}: ${code}`),
+      };
+    });
+    assert.deepEqual(new Set(found.codes), new Set(["LOCKS_UNAVAILABLE"]));
+    assert.deepEqual(found.states, ["failed", "LOCKS_UNAVAILABLE", "failed"]);
+    assert.ok(found.errors.length > 0 && found.errors.every((error) => error === "coordination: LOCKS_UNAVAILABLE"), found.errors.join());
+  });
+
   test("no BroadcastChannel", async (t) => {
     assert.equal(await refusal(t, "globalThis.BroadcastChannel = undefined"), "CHANNEL_UNAVAILABLE");
   });
@@ -102,6 +130,35 @@ describe("B23: a page that cannot join is told why:", () => {
     }, bus.server.websocketUrl);
     assert.equal(code, "WASM_BLOCKED");
   });
+
+  const files: readonly (readonly [string, RequestListener, ErrorCode, RegExp])[] = [
+    ["is a page, as single-page servers answer", (_, response) => response.setHeader("content-type", "text/html").end("<!doctype html>"),
+      "WASM_INVALID", /^http.*\/broken.wasm: status 200, text\/html: .*magic/],
+    ["is not there", (_, response) => response.writeHead(404).end(), "WASM_UNAVAILABLE", /^http.*\/broken.wasm: status 404, /],
+  ];
+  for (const [what, broken, expected, detail] of files) {
+    test(`a WebAssembly file that ${what}: where it was looked for and what was found, for the page's and the node's`, async (t) => {
+      const bus = await BusFixture.start(t, { site: { handlers: { "/broken.wasm": broken } } });
+      const tab = await bus.browser.open(bus.site.url("/away.html"));
+      const [page, node] = await tab.evaluate(async (url: string) => {
+        const { connect } = (await import("/motet/index.js" as string)) as typeof import("motet");
+        const options = { cluster: "test", transport: { kind: "centrifuge", url } } as const;
+        const first = await connect({ ...options, wasmUrl: { page: "/broken.wasm" } }).then(
+          () => undefined,
+          ({ code, detail }: { code: string; detail: string | undefined }) => ({ code, detail }),
+        );
+        const bus = await connect({ ...options, wasmUrl: { node: "/broken.wasm" } });
+        await bus.ready().catch(() => undefined);
+        const { code, detail } = { ...bus.status.error };
+        await bus.close();
+        return [first, { code, detail }];
+      }, bus.server.websocketUrl);
+      for (const told of [page, node]) {
+        assert.equal(told?.code, expected);
+        assert.match(told.detail ?? "", detail);
+      }
+    });
+  }
 
   test("another transport, or an option out of its range", async (t) => {
     const transport = { kind: "carrier-pigeon", url: "" } as unknown as ConnectOptions["transport"];

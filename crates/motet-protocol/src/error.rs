@@ -139,11 +139,11 @@ error_codes! {
     44 HostUnavailable "HOST_UNAVAILABLE" "bus" final Warning
         "The wanted host for the node cannot be used here; the next one of the order is used." "Serve the worker script from the same origin and allow it in worker-src.";
     45 LocksUnavailable "LOCKS_UNAVAILABLE" "bus" final Error
-        "The Web Locks API is missing, so tabs cannot coordinate; the bus does not start." "Serve the page over HTTPS or from localhost.";
+        "The Web Locks API is missing or refused, so tabs cannot coordinate; the bus does not start." "Serve the page over HTTPS or from localhost, and allow site data for its origin.";
     46 ChannelUnavailable "CHANNEL_UNAVAILABLE" "bus" final Error
         "BroadcastChannel is missing, so tabs cannot reach each other; the bus does not start." "Use a browser that has BroadcastChannel.";
     47 NodeUnavailable "NODE_UNAVAILABLE" "bus" retry Error
-        "The node of this page stopped and could not be restarted yet." "It is restarted at most five times a minute; see the console for the first error.";
+        "The node of this page stopped, or could not be started." "It is started again by itself, at most five times a minute; see the console for the first error.";
     48 SubscribeRejected "SUBSCRIBE_REJECTED" "bus" final Error
         "The server refused the subscription." "See the server code: check the channel's namespace, permission or token.";
     49 PublishRejected "PUBLISH_REJECTED" "bus" final Error
@@ -165,13 +165,17 @@ error_codes! {
     57 BuildSkew "BUILD_SKEW" "bus" final Warning
         "Tabs of this cluster run different builds; the features that all of them know are used." "Reload older tabs after a deployment.";
     58 ConfigInvalid "CONFIG_INVALID" "bus" final Error
-        "An option has a value outside its range." "The error names the option and its range.";
+        "An option is not known, or has a value outside its range." "The error names the option and its range.";
     59 HistoryUnavailable "HISTORY_UNAVAILABLE" "bus" final Warning
         "The server gave no history of the topic." "See the server code: the namespace keeps none, or it may not be read, or the position is of an earlier life of the stream.";
     60 WildcardUnsupported "WILDCARD_UNSUPPORTED" "bus" final Error
         "The server does not offer patterns." "Subscribe to concrete topics, or use a server with the pattern extension.";
     61 StorageUnavailable "STORAGE_UNAVAILABLE" "bus" final Warning
         "The page's session storage cannot be used; after a reload it counts as a new tab." "Allow site data for this origin if tabs are to keep their id; nothing else depends on it.";
+    62 WasmUnavailable "WASM_UNAVAILABLE" "bus" retry Error
+        "The WebAssembly file could not be loaded." "Serve it at the address that the error names, or give its address as wasmUrl.";
+    63 WasmInvalid "WASM_INVALID" "bus" final Error
+        "What was loaded as the WebAssembly file is none." "Serve the file itself, and no page in its place, at the address that the error names, or give its address as wasmUrl.";
 
     80 ServerConfigInvalid "SERVER_CONFIG_INVALID" "server" final Error
         "The configuration cannot be used." "Correct what the message names: a file, a key of the configuration or an option.";

@@ -1,4 +1,15 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import {
+  checkMembers,
+  checkTopic,
+  checkValue,
+  isFunction,
+  isObject,
+  isSignal,
+  isWhole,
+  refusalOf,
+  type Checks,
+} from "./checks.js";
 import { MotetError } from "./error.js";
 import type { BusError } from "./listeners.js";
 import type { RestartConfig } from "./options.js";
@@ -26,6 +37,22 @@ export type Publication<Topics extends TopicMap> = {
 
 /** Outcome of one publication of a batch. */
 export type PublishOutcome = { readonly ok: true } | { readonly ok: false; readonly error: MotetError };
+
+/** Options of {@link Bus.ready}. */
+export interface ReadyOptions {
+  /** Gives up waiting: the call rejects with `ABORTED`. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of {@link Bus.start}. */
+export interface StartOptions extends ReadyOptions {
+  /** Options in place of those that `connect` was given. */
+  readonly config?: RestartConfig;
+}
+
+const READY: Checks<ReadyOptions> = { signal: isSignal };
+const START: Checks<StartOptions> = { ...READY, config: isObject };
+const SUBSCRIBE: Checks<SubscribeOptions> = { replay: isWhole(0, 10_000), onGap: isFunction, signal: isSignal };
 
 const ASYNC_DISPOSE: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
@@ -55,7 +82,10 @@ export class Bus<Topics extends TopicMap = Record<string, unknown>> implements A
    * `config` replaces what the node is made from, while the bus has not begun or has failed; at other times, and for
    * options that decide who belongs together, it is refused (`CONFIG_INVALID`, `CLUSTER_CONFIG_MISMATCH`).
    */
-  start({ signal, config }: { readonly signal?: AbortSignal; readonly config?: RestartConfig } = {}): Promise<void> {
+  start(options: StartOptions = {}): Promise<void> {
+    const invalid = refusalOf(() => checkMembers(options, START));
+    if (invalid !== undefined) return Promise.reject(invalid);
+    const { signal, config } = options;
     if (this.#closing !== undefined) return Promise.reject(new MotetError("CLOSED"));
     if (signal?.aborted === true) return Promise.reject(new MotetError("ABORTED", { cause: signal.reason }));
     const before = this.#session.status.now;
@@ -72,7 +102,9 @@ export class Bus<Topics extends TopicMap = Record<string, unknown>> implements A
   }
 
   /** Resolves when the page's node is a member and, if it owns topics, is connected. */
-  ready(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+  ready(options: ReadyOptions = {}): Promise<void> {
+    const invalid = refusalOf(() => checkMembers(options, READY));
+    if (invalid !== undefined) return Promise.reject(invalid);
     if (this.#closing !== undefined) return Promise.reject(new MotetError("CLOSED"));
     return this.#session.ready(options.signal);
   }
@@ -149,6 +181,16 @@ export class Bus<Topics extends TopicMap = Record<string, unknown>> implements A
     options: SubscribeOptions,
     over: (error: MotetError) => void,
   ): Subscription {
+    const invalid = refusalOf(() => {
+      checkTopic(topic);
+      checkValue("handler", isFunction, handler);
+      checkMembers(options, SUBSCRIBE);
+    });
+    if (invalid !== undefined) {
+      const cell = new SubscriptionCell(typeof topic === "string" ? topic : "", undefined, over);
+      cell.update("failed", undefined, invalid);
+      return subscriptionOf(cell, () => undefined);
+    }
     const cell = new SubscriptionCell(topic, options.onGap, over);
     const { signal } = options;
     if (this.#closing !== undefined || signal?.aborted === true) {

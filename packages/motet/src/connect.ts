@@ -20,7 +20,8 @@ let page: Promise<void> | undefined;
  * Calling it again with the same options gives a second handle on the same node.
  *
  * @throws {@link MotetError}: `CONFIG_INVALID`, `TRANSPORT_UNSUPPORTED`, `CLUSTER_CONFIG_MISMATCH` for options;
- * `ENVIRONMENT_UNSUPPORTED`, `LOCKS_UNAVAILABLE`, `CHANNEL_UNAVAILABLE`, `WASM_BLOCKED` for a page that cannot join.
+ * `ENVIRONMENT_UNSUPPORTED`, `LOCKS_UNAVAILABLE`, `CHANNEL_UNAVAILABLE`, `WASM_BLOCKED`, `WASM_INVALID`, `WASM_UNAVAILABLE` for a page
+ * that cannot join.
  */
 export async function connect<Topics extends TopicMap = Record<string, unknown>>(
   options: ConnectOptions,

@@ -202,8 +202,8 @@ export const ERRORS = {
     namespace: "bus",
     retryable: false,
     severity: "error",
-    message: "The Web Locks API is missing, so tabs cannot coordinate; the bus does not start.",
-    nextStep: "Serve the page over HTTPS or from localhost.",
+    message: "The Web Locks API is missing or refused, so tabs cannot coordinate; the bus does not start.",
+    nextStep: "Serve the page over HTTPS or from localhost, and allow site data for its origin.",
   },
   CHANNEL_UNAVAILABLE: {
     number: 46,
@@ -218,8 +218,8 @@ export const ERRORS = {
     namespace: "bus",
     retryable: true,
     severity: "error",
-    message: "The node of this page stopped and could not be restarted yet.",
-    nextStep: "It is restarted at most five times a minute; see the console for the first error.",
+    message: "The node of this page stopped, or could not be started.",
+    nextStep: "It is started again by itself, at most five times a minute; see the console for the first error.",
   },
   SUBSCRIBE_REJECTED: {
     number: 48,
@@ -306,7 +306,7 @@ export const ERRORS = {
     namespace: "bus",
     retryable: false,
     severity: "error",
-    message: "An option has a value outside its range.",
+    message: "An option is not known, or has a value outside its range.",
     nextStep: "The error names the option and its range.",
   },
   HISTORY_UNAVAILABLE: {
@@ -332,6 +332,22 @@ export const ERRORS = {
     severity: "warning",
     message: "The page's session storage cannot be used; after a reload it counts as a new tab.",
     nextStep: "Allow site data for this origin if tabs are to keep their id; nothing else depends on it.",
+  },
+  WASM_UNAVAILABLE: {
+    number: 62,
+    namespace: "bus",
+    retryable: true,
+    severity: "error",
+    message: "The WebAssembly file could not be loaded.",
+    nextStep: "Serve it at the address that the error names, or give its address as wasmUrl.",
+  },
+  WASM_INVALID: {
+    number: 63,
+    namespace: "bus",
+    retryable: false,
+    severity: "error",
+    message: "What was loaded as the WebAssembly file is none.",
+    nextStep: "Serve the file itself, and no page in its place, at the address that the error names, or give its address as wasmUrl.",
   },
   SERVER_CONFIG_INVALID: {
     number: 80,

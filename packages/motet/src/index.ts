@@ -1,7 +1,7 @@
 /** Live topics shared by all tabs of an application. */
 export { connect } from "./connect.js";
 export { Bus } from "./bus.js";
-export type { Publication, PublishOutcome, TopicMap, TopicName } from "./bus.js";
+export type { Publication, PublishOutcome, ReadyOptions, StartOptions, TopicMap, TopicName } from "./bus.js";
 export { MotetError } from "./error.js";
 export { ERRORS } from "./errors.js";
 export type { ErrorCode, ErrorInfo, Severity } from "./errors.js";

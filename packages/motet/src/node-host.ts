@@ -10,6 +10,8 @@ export function load(start: NodeStart): Promise<void> {
   ready ??= (async () => {
     initSync({ module: start.module ?? (await compile(start.wasmUrl)) });
   })();
+  // What could not be loaded may be there the next time.
+  ready.catch(() => (ready = undefined));
   return ready;
 }
 

@@ -12,6 +12,7 @@ export interface NodeOptions {
   readonly ringBytes: number | undefined;
   readonly url: string;
   readonly protobuf: boolean;
+  readonly messageSizeLimit: number;
   readonly name: string | undefined;
   readonly version: string | undefined;
   readonly data: unknown;

@@ -1,4 +1,20 @@
+import {
+  anything,
+  checkMembers,
+  checkValue,
+  invalid,
+  isAddress,
+  isFlag,
+  isFunction,
+  isName,
+  isObject,
+  isOneOf,
+  isText,
+  isWhole,
+  type Checks,
+} from "./checks.js";
 import { MotetError } from "./error.js";
+import { isBinary } from "./payload.js";
 
 /** Where a page's node may run. */
 export type HostPreference = "dedicated" | "shared" | "auto" | "page";
@@ -27,6 +43,8 @@ export interface CentrifugeTransport {
   readonly version?: string;
   /** How long the server may take to answer a command. Default 5000. */
   readonly commandTimeoutMs?: number;
+  /** Bytes that the server takes in one message: its `websocket.message_size_limit`. Default 65536. */
+  readonly messageSizeLimit?: number;
 }
 
 /** Options of {@link connect}. */
@@ -87,23 +105,75 @@ export function reconfigured(options: ConnectOptions, config: RestartConfig): Co
   return next;
 }
 
+const TRANSPORT: Checks<CentrifugeTransport> = {
+  // These two have a code of their own.
+  kind: anything,
+  url: anything,
+  protocol: isOneOf("json", "protobuf"),
+  token: isFunction,
+  topicTokens: isOneOf("private", "always", "never"),
+  data: anything,
+  name: isText,
+  version: isText,
+  commandTimeoutMs: isWhole(1, 600_000),
+  messageSizeLimit: isWhole(1_024, 1 << 28),
+};
+
+const WASM_URL: Checks<NonNullable<ConnectOptions["wasmUrl"]>> = { page: isAddress, node: isAddress };
+
+const OPTIONS: Checks<ConnectOptions> = {
+  cluster: isName,
+  transport: isObject,
+  user: isText,
+  host: isOneOf("dedicated", "shared", "auto", "page"),
+  maxActiveNodes: isWhole(1, 64),
+  ringMessages: isWhole(1, 10_000),
+  ringBytes: isWhole(1, 1 << 28),
+  lingerMs: isWhole(0, 3_600_000),
+  publishQueue: isWhole(1, 100_000),
+  publishDeadlineMs: isWhole(1, 3_600_000),
+  dedupeById: isFlag,
+  autoStart: isFlag,
+  workerUrl: isAddress,
+  sharedWorkerUrl: isAddress,
+  wasmUrl: isObject,
+};
+
 /** Throws `CONFIG_INVALID` or `TRANSPORT_UNSUPPORTED` for options that cannot be used. */
 export function checkOptions(options: ConnectOptions): void {
-  if (typeof options.cluster !== "string" || options.cluster === "") invalid("cluster", "a name");
+  checkMembers(options, OPTIONS);
+  checkValue("cluster", isName, options.cluster);
+  checkValue("transport", isObject, options.transport);
+  checkMembers(options.wasmUrl ?? {}, WASM_URL, "wasmUrl");
   const { transport } = options;
-  if (transport?.kind !== "centrifuge" || !isSocketUrl(transport.url)) {
-    throw new MotetError("TRANSPORT_UNSUPPORTED", { detail: String(transport?.kind) });
+  if (transport.kind !== "centrifuge") {
+    throw new MotetError("TRANSPORT_UNSUPPORTED", { detail: `kind ${shown(transport.kind)}` });
   }
-  oneOf("transport.protocol", transport.protocol, ["json", "protobuf"]);
-  oneOf("transport.topicTokens", transport.topicTokens, ["private", "always", "never"]);
-  oneOf("host", options.host, ["dedicated", "shared", "auto", "page"]);
-  count("maxActiveNodes", options.maxActiveNodes, 1, 64);
-  count("ringMessages", options.ringMessages, 1, 10_000);
-  count("ringBytes", options.ringBytes, 1, 1 << 28);
-  count("lingerMs", options.lingerMs, 0, 3_600_000);
-  count("publishQueue", options.publishQueue, 1, 100_000);
-  count("publishDeadlineMs", options.publishDeadlineMs, 1, 3_600_000);
-  count("transport.commandTimeoutMs", transport.commandTimeoutMs, 1, 600_000);
+  if (!isSocketUrl(transport.url)) throw new MotetError("TRANSPORT_UNSUPPORTED", { detail: `URL ${shown(transport.url)}` });
+  checkMembers(transport, TRANSPORT, "transport");
+  checkData(transport);
+}
+
+/** What is sent with every connect must have a form in its encoding, and be fit for a worker. */
+function checkData({ data, protocol }: CentrifugeTransport): void {
+  if (data === undefined) return;
+  if (protocol === "protobuf") {
+    if (!isBinary(data)) invalid("transport.data", "binary, with protocol \"protobuf\"");
+    return;
+  }
+  let plain = !isBinary(data);
+  try {
+    structuredClone(data);
+    JSON.stringify(data);
+  } catch {
+    plain = false;
+  }
+  if (!plain) invalid("transport.data", "plain data that has a JSON form");
+}
+
+/** A wrong value as it may be shown: without what follows an address, which may be secret. */
+function shown(value: unknown): string {
+  return typeof value === "string" ? JSON.stringify(value.split(/[?#]/, 1)[0]) : `of type ${typeof value}`;
 }
 
 /**
@@ -122,7 +192,13 @@ export function fingerprint(options: ConnectOptions): string {
     options.maxActiveNodes ?? 3,
     options.ringMessages ?? 100,
     options.ringBytes ?? 1 << 20,
+    messageSizeLimit(options),
   ]);
+}
+
+/** Bytes that the server takes in one message. */
+export function messageSizeLimit({ transport }: ConnectOptions): number {
+  return transport.messageSizeLimit ?? 1 << 16;
 }
 
 /** What must be the same for two calls of `connect` in one page to share a node. */
@@ -146,18 +222,4 @@ function isSocketUrl(url: unknown): boolean {
   } catch {
     return false;
   }
-}
-
-function oneOf(name: string, value: string | undefined, allowed: readonly string[]): void {
-  if (value !== undefined && !allowed.includes(value)) invalid(name, `one of ${allowed.join(", ")}`);
-}
-
-function count(name: string, value: number | undefined, least: number, most: number): void {
-  if (value !== undefined && !(Number.isInteger(value) && value >= least && value <= most)) {
-    invalid(name, `a whole number from ${least} to ${most}`);
-  }
-}
-
-function invalid(name: string, range: string): never {
-  throw new MotetError("CONFIG_INVALID", { detail: `${name}: ${range}` });
 }

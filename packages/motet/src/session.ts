@@ -1,8 +1,20 @@
+import {
+  checkMembers,
+  checkTopic,
+  isBetween,
+  isFlag,
+  isSignal,
+  isText,
+  isTime,
+  refusalOf,
+  type Checks,
+} from "./checks.js";
 import { MotetError, text, type ErrorObject } from "./error.js";
 import { startHost } from "./host.js";
 import { ERROR_SOURCES, ErrorListeners, type ErrorSource } from "./listeners.js";
 import { coreHandler, GAP_REASONS, type Gap, type Handler, type Position } from "./message.js";
-import { fingerprint, reconfigured, type ConnectOptions, type RestartConfig } from "./options.js";
+import { fingerprint, messageSizeLimit, reconfigured, type ConnectOptions, type RestartConfig } from "./options.js";
+import { bytesAtLeast } from "./payload.js";
 import { SnapshotCollector, type Snapshot } from "./snapshot.js";
 import { BUS_STATES, StatusCell, type BusStatus, type HostInUse } from "./status.js";
 import { SUBSCRIPTION_STATES, SubscriptionCell } from "./subscription.js";
@@ -29,6 +41,15 @@ interface Call {
   readonly resolve: () => void;
   readonly reject: (error: MotetError) => void;
 }
+
+const PUBLISH: Checks<PublishOptions> = {
+  messageId: isText,
+  timestamp: isTime,
+  idempotencyKey: isText,
+  deadlineMs: isBetween(0, 3_600_000),
+  signal: isSignal,
+  transfer: isFlag,
+};
 
 const ENDED = new Set(["closing", "closed", "suspended", "failed"]);
 
@@ -96,7 +117,7 @@ export class Session {
     return this.#until((status) => {
       if (status === before && status.state === "failed") return false;
       if (status.state === "running" || status.state === "degraded") return true;
-      if (ENDED.has(status.state)) throw refusalOf(status);
+      if (ENDED.has(status.state)) throw endOf(status);
       return false;
     }, signal);
   }
@@ -125,9 +146,9 @@ export class Session {
       return () => undefined;
     }
     const { topic } = cell;
+    const id = this.#core.subscribe(topic, coreHandler(topic, handler), replay);
     const cells = this.#topics.get(topic) ?? new Set();
     this.#topics.set(topic, cells.add(cell));
-    const id = this.#core.subscribe(topic, coreHandler(topic, handler), replay);
     return () => {
       cell.end(new MotetError("ABORTED", { detail: topic }));
       if (!cells.delete(cell) || this.#freed) return;
@@ -137,27 +158,43 @@ export class Session {
   }
 
   publish(topic: string, payload: unknown, options: PublishOptions): Promise<void> {
+    const size = bytesAtLeast(payload);
+    const refusal = this.#refusal(topic, size, options);
+    if (refusal !== undefined) return Promise.reject(refusal);
     const { signal, timestamp } = options;
-    if (this.#freed) return Promise.reject(new MotetError("CLOSED"));
-    if (signal?.aborted === true) return Promise.reject(new MotetError("ABORTED", { cause: signal.reason }));
     const call = ++this.#lastCall;
-    const settled = new Promise<void>((resolve, reject) => this.#calls.set(call, { resolve, reject }));
     this.#core.publish(
       call,
       topic,
       payload,
+      size,
       options.messageId,
       timestamp === undefined ? undefined : Number(timestamp),
       options.idempotencyKey,
       options.deadlineMs,
       options.transfer ?? false,
     );
+    // The core tells of outcomes later, never during the call.
+    const settled = new Promise<void>((resolve, reject) => this.#calls.set(call, { resolve, reject }));
     if (signal === undefined) return settled;
     const abort = (): void => {
       if (!this.#freed) this.#core.abort(call);
     };
     signal.addEventListener("abort", abort, { once: true });
     return settled.finally(() => signal.removeEventListener("abort", abort));
+  }
+
+  /** Why a publication is not even taken. */
+  #refusal(topic: string, size: number, options: PublishOptions): MotetError | undefined {
+    const invalid = refusalOf(() => {
+      checkTopic(topic);
+      checkMembers(options, PUBLISH);
+    });
+    if (invalid !== undefined) return invalid;
+    if (this.#freed) return new MotetError("CLOSED");
+    if (options.signal?.aborted === true) return new MotetError("ABORTED", { cause: options.signal.reason });
+    const most = messageSizeLimit(this.#options);
+    return size > most ? new MotetError("PAYLOAD_TOO_LARGE", { detail: `${size} bytes, at most ${most}` }) : undefined;
   }
 
   retry(): void {
@@ -188,6 +225,7 @@ export class Session {
           ringBytes: this.#options.ringBytes,
           url: new URL(transport.url, location.href).href,
           protobuf: transport.protocol === "protobuf",
+          messageSizeLimit: messageSizeLimit(this.#options),
           name: transport.name,
           version: transport.version,
           data: transport.data,
@@ -253,14 +291,16 @@ export class Session {
   }
 
   async #onTokenWanted(topic: string | undefined): Promise<void> {
-    let token: string | null = null;
+    let token: string | undefined;
     try {
-      token = (await this.#options.transport.token?.(topic === undefined ? {} : { topic })) ?? null;
+      const given: unknown = await this.#options.transport.token?.(topic === undefined ? {} : { topic });
+      if (typeof given === "string") token = given;
+      else if (given !== undefined && given !== null) throw new TypeError(`token() gave a ${typeof given}, not a string`);
     } catch (cause) {
       const about = topic === undefined ? {} : { detail: topic };
       this.errors.tell("transport", new MotetError("TOKEN_UNAVAILABLE", { ...about, cause }));
     }
-    if (!this.#freed) this.#core.token(topic, token ?? undefined);
+    if (!this.#freed) this.#core.token(topic, token);
   }
 
   #report(source: ErrorSource, cause: unknown): void {
@@ -296,7 +336,7 @@ export class Session {
   }
 }
 
-function refusalOf(status: BusStatus): MotetError {
+function endOf(status: BusStatus): MotetError {
   if (status.state === "failed" && status.error !== undefined) return status.error;
   return new MotetError(status.state === "suspended" ? "SUSPENDED" : "CLOSED");
 }

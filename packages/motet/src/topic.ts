@@ -1,4 +1,6 @@
-import { MotetError } from "./error.js";
+import { checkValue, isWhole } from "./checks.js";
+import type { MotetError } from "./error.js";
+import { Iteration } from "./iteration.js";
 import type { Handler, Message } from "./message.js";
 import type { PublishOptions } from "./session.js";
 import type { SubscribeOptions, Subscription } from "./subscription.js";
@@ -45,56 +47,20 @@ export class Topic<T> implements AsyncIterable<Message<T>> {
   /**
    * Messages as they come. What a slow loop leaves out is counted in `skipped`. Ends when the loop ends, when
    * `signal` aborts, or with the error of a refused subscription.
+   *
+   * @throws {@link MotetError} `CONFIG_INVALID` for a limit that is none.
    */
   messages(options: IterateOptions = {}): AsyncIterableIterator<Message<T>, undefined> {
-    const limit = options.limit ?? LIMIT;
-    const waiting: Message<T>[] = [];
-    let skipped = 0;
-    let wake: (() => void) | undefined;
-    let failure: MotetError | undefined;
-    let over = false;
+    const { limit = LIMIT, ...rest } = options;
+    checkValue("limit", isWhole(1, 1_000_000), limit);
+    const iteration = new Iteration<T>(limit);
     const subscription = this.#access.subscribe(
-      (payload, meta) => {
-        if (waiting.length >= limit) {
-          waiting.shift();
-          skipped += 1;
-        }
-        waiting.push({ payload, meta, skipped: 0 });
-        wake?.();
-      },
-      options,
-      (error) => {
-        over = true;
-        // The loop, the signal or the bus has ended it: that is no failure of the topic.
-        if (error.code !== "ABORTED" && error.code !== "CLOSED") failure = error;
-        wake?.();
-      },
+      (payload, meta) => iteration.push(payload, meta),
+      rest,
+      // The loop, the signal or the bus has ended it: that is no failure of the topic.
+      (error) => iteration.finish(error.code === "ABORTED" || error.code === "CLOSED" ? undefined : error),
     );
-    const next = async (): Promise<IteratorResult<Message<T>, undefined>> => {
-      for (;;) {
-        const message = waiting.shift();
-        if (message !== undefined) {
-          const value = { ...message, skipped };
-          skipped = 0;
-          return { done: false, value };
-        }
-        if (failure !== undefined) {
-          subscription();
-          throw failure;
-        }
-        if (over) return { done: true, value: undefined };
-        await new Promise<void>((resolve) => (wake = resolve));
-      }
-    };
-    return {
-      next,
-      return: () => {
-        subscription();
-        return Promise.resolve({ done: true, value: undefined });
-      },
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-    };
+    iteration.over(subscription);
+    return iteration;
   }
 }

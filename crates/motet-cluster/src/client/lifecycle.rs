@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use motet_protocol::{ClientId, Error, ErrorCode, Instant, NodeId, RestartBudget};
+use motet_protocol::{BackoffPolicy, ClientId, Error, ErrorCode, Instant, NodeId, RestartBudget};
 
 use super::Client;
 use super::api::{ClientConfig, ClientOutput, ClientStatus, ErrorSource, PageEvent};
@@ -26,6 +26,11 @@ const PONG_MAX: Duration = Duration::from_secs(2);
 /// Window and jitter of node restarts.
 const RESTART_WINDOW: Duration = Duration::from_secs(60);
 const RESTART_JITTER: Duration = Duration::from_millis(200);
+/// Five failed starts in a row take several seconds, so that a server that is being replaced is
+/// back before the minute's restarts are spent.
+const LAUNCH_BACKOFF: BackoffPolicy = BackoffPolicy::millis(1_000, 16_000);
+/// A restart that comes so soon is no state of its own.
+const RESTART_SOON: Duration = Duration::from_millis(300);
 
 /// Where the client's life with its node stands. Times are waking time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +48,7 @@ enum Phase {
     /// The node is gone; the next one starts then.
     Restarting {
         at: Instant,
+        why: Error,
     },
     /// The page is cached or frozen.
     Suspended,
@@ -65,6 +71,8 @@ pub(super) struct Life {
     /// The node is shared with other pages: it outlives this one.
     shared: bool,
     restarts: RestartBudget,
+    /// Starts in a row that failed.
+    failed_launches: u32,
     transport: TransportStatus,
     /// Why the node's connection makes no further attempt.
     terminal: Option<Error>,
@@ -86,6 +94,7 @@ impl Life {
             has_run: false,
             shared: false,
             restarts: RestartBudget::new(config.node_restarts, RESTART_WINDOW, RESTART_JITTER),
+            failed_launches: 0,
             transport: TransportStatus::Idle,
             terminal: None,
             owns: false,
@@ -126,6 +135,14 @@ impl Life {
         }
     }
 
+    /// Why the bus has failed for good, if so.
+    pub(super) const fn failure(&self) -> Option<&Error> {
+        match &self.phase {
+            Phase::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+
     pub(super) fn transport(&mut self, status: TransportStatus, terminal: Option<Error>) {
         self.transport = status;
         self.terminal = terminal;
@@ -151,6 +168,9 @@ impl<P: Clone> Client<P> {
         match self.life.phase {
             Phase::Idle | Phase::Failed(_) => {
                 self.life.wanted = true;
+                for (_, topic) in &mut self.topics {
+                    topic.unsettle(&mut self.env);
+                }
                 self.launch();
             }
             // A suspended page starts when it is shown.
@@ -163,7 +183,7 @@ impl<P: Clone> Client<P> {
         if self.life.is_closed() {
             return;
         }
-        self.publications.settle_all(&mut self.env, &ErrorCode::OutcomeUnknown.into());
+        self.publications.settle_all(&mut self.env, &ErrorCode::Closed.into());
         if !self.life.is_away() {
             self.each_shard(ClientOutput::CloseShard);
         }
@@ -235,7 +255,10 @@ impl<P: Clone> Client<P> {
 
     pub(super) fn attached(&mut self, node: NodeId) {
         match self.life.phase {
-            Phase::Attaching { .. } => self.life.phase = Phase::Attached,
+            Phase::Attaching { .. } => {
+                self.life.failed_launches = 0;
+                self.life.phase = Phase::Attached;
+            }
             Phase::Attached if self.env.identity.node != Some(node) => self.attach_anew(),
             _ => return,
         }
@@ -293,14 +316,31 @@ impl<P: Clone> Client<P> {
         self.publications.node_lost(&mut self.env);
         self.forget_node();
         if error.retryable() {
-            let at = self.life.restarts.next(self.env.now, &mut self.env.rng);
+            let at = self.next_launch();
             self.env.wake_at(at);
-            self.life.phase = Phase::Restarting { at };
+            self.life.phase = Phase::Restarting { at, why: error.clone() };
         } else {
             self.publications.settle_all(&mut self.env, &error);
+            for (_, topic) in &mut self.topics {
+                topic.fail(&mut self.env, error.clone());
+            }
             self.life.phase = Phase::Failed(error.clone());
         }
         self.env.report(ErrorSource::Coordination, error);
+    }
+
+    /// When the next node may start: one that ran is replaced at once, and so is the first that
+    /// cannot be started; those that follow wait longer and longer.
+    fn next_launch(&mut self) -> Instant {
+        let mut earliest = self.env.now;
+        if matches!(self.life.phase, Phase::Launching { .. }) {
+            if let Some(retry) = self.life.failed_launches.checked_sub(1) {
+                let half = LAUNCH_BACKOFF.ceiling(retry) / 2;
+                earliest = earliest + half + self.env.rng.jitter(half);
+            }
+            self.life.failed_launches += 1;
+        }
+        self.life.restarts.next(earliest, &mut self.env.rng)
     }
 
     /// Forgets what only the node knew.
@@ -374,7 +414,7 @@ impl<P: Clone> Client<P> {
             }
             _ => {}
         }
-        self.publications.settle_all(&mut self.env, &ErrorCode::OutcomeUnknown.into());
+        self.publications.settle_all(&mut self.env, &ErrorCode::Suspended.into());
         self.leave_node();
         self.forget_node();
         self.each_shard(ClientOutput::CloseShard);
@@ -430,10 +470,10 @@ impl<P: Clone> Client<P> {
         match self.life.phase {
             Phase::Launching { until } if now >= until => self.node_silent(),
             Phase::Closing { until } if now >= until => self.finish_close(false),
-            Phase::Restarting { at } if now >= at => self.launch(),
+            Phase::Restarting { at, .. } if now >= at => self.launch(),
             Phase::Launching { until: at }
             | Phase::Closing { until: at }
-            | Phase::Restarting { at } => self.env.wake_at(at),
+            | Phase::Restarting { at, .. } => self.env.wake_at(at),
             Phase::Attaching { .. } | Phase::Attached => self.watch_node(),
             Phase::Idle | Phase::Suspended | Phase::Failed(_) | Phase::Closed => {}
         }
@@ -503,9 +543,9 @@ impl<P: Clone> Client<P> {
             Phase::Idle => ClientStatus::Idle,
             Phase::Launching { .. } | Phase::Attaching { .. } => coming,
             Phase::Attached => self.attached_status(coming),
-            // The restart budget is spent, when it takes longer than the jitter.
-            Phase::Restarting { at } if *at - self.env.now > RESTART_JITTER => {
-                ClientStatus::Degraded(ErrorCode::NodeUnavailable.into())
+            // The restart budget is spent, or no node can be started.
+            Phase::Restarting { at, why } if *at - self.env.now > RESTART_SOON => {
+                ClientStatus::Degraded(why.clone())
             }
             Phase::Restarting { .. } => coming,
             Phase::Suspended => ClientStatus::Suspended,

@@ -187,6 +187,9 @@ impl<P: Clone> Client<P> {
         self.env.outbox.subscribe(&name);
         topic.add_handler(&mut self.env, handler);
         topic.announce(&mut self.env);
+        if let Some(error) = self.life.failure() {
+            topic.fail(&mut self.env, error.clone());
+        }
         if self.env.outbox.is_open() {
             topic.want_join(&mut self.env);
         }

@@ -114,7 +114,7 @@ impl<P: Clone> Publications<P> {
     }
 
     fn reject_oldest(&mut self, env: &mut Env<P>) {
-        let waiting = |entry: &&Entry<P>| matches!(entry.step, Step::Waiting(_)) && !entry.exposed;
+        let waiting = |entry: &&Entry<P>| entry.is_not_done();
         let oldest = self.topics.iter().filter_map(|(topic, queue)| {
             queue.iter().find(waiting).map(|entry| (entry.number, topic.clone()))
         });
@@ -236,18 +236,21 @@ impl<P: Clone> Publications<P> {
         });
     }
 
-    /// The page goes away or the node stopped for good: everything settles now.
+    /// The page goes away or the node stopped for good: everything settles now, with this error
+    /// where it is known not to have been done.
     pub(super) fn settle_all(&mut self, env: &mut Env<P>, error: &Error) {
         self.open = false;
-        self.take_out(env, &|_, _| Some(error.clone()));
+        self.take_out(env, &|entry, _| {
+            let unknown = || ErrorCode::OutcomeUnknown.into();
+            Some(if entry.is_not_done() { error.clone() } else { unknown() })
+        });
     }
 
     /// Settles what is past its deadline and sends what has waited for its time.
     pub(super) fn tick(&mut self, env: &mut Env<P>) {
         self.take_out(env, &|entry, now| {
-            let known_not_done = !entry.exposed && matches!(entry.step, Step::Waiting(_));
             (now >= entry.deadline).then(|| {
-                let code = if known_not_done {
+                let code = if entry.is_not_done() {
                     ErrorCode::DeadlineExceeded
                 } else {
                     ErrorCode::OutcomeUnknown
@@ -311,6 +314,11 @@ impl<P: Clone> Publications<P> {
 }
 
 impl<P: Clone> Entry<P> {
+    /// Whether it is known that the server does not have it.
+    const fn is_not_done(&self) -> bool {
+        !self.exposed && matches!(self.step, Step::Waiting(_))
+    }
+
     fn send(&mut self, env: &mut Env<P>) {
         let call = CallId::random(&mut env.rng);
         self.attempt += 1;

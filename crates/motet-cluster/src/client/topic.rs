@@ -233,8 +233,8 @@ impl<P: Clone> Topic<P> {
         }
     }
 
-    /// The server refused the topic for good.
-    fn fail(&mut self, env: &mut Env<P>, error: Error) {
+    /// The server refused the topic, or the bus failed, for good.
+    pub(super) fn fail(&mut self, env: &mut Env<P>, error: Error) {
         self.routed = false;
         self.owner = None;
         self.join = None;

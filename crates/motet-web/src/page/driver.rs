@@ -27,12 +27,12 @@ use crate::timer::Timer;
 
 pub(super) struct Driver {
     me: Weak<Self>,
-    options: PageOptions,
     pub(super) cluster: ClusterName,
     pub(super) hooks: Hooks,
-    /// Absent until the tab's identity is claimed for the first time.
-    pub(super) core: RefCell<Option<Client<JsValue>>>,
+    pub(super) core: RefCell<Client<JsValue>>,
     rng: RefCell<Rng>,
+    /// How far the start has come that gives the tab its identity.
+    pub(super) start: Cell<Start>,
     /// Inputs wait here while outputs are carried out, and until the application's task ends.
     inputs: RefCell<VecDeque<ClientInput<JsValue>>>,
     running: Cell<bool>,
@@ -56,17 +56,29 @@ pub(super) struct Driver {
     pub(super) bad_frames: Cell<u32>,
 }
 
+/// A bus starts with the claim to its tab's identity; without one no node is started.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Nobody has asked for it, or the browser refuses the lock of the identity.
+    Unclaimed,
+    Claiming,
+    Claimed,
+}
+
 impl Driver {
-    pub(super) fn new(options: PageOptions, hooks: Hooks) -> Rc<Self> {
-        Rc::new_cyclic(|me: &Weak<Self>| {
+    pub(super) fn new(options: &PageOptions, hooks: Hooks) -> Rc<Self> {
+        let mut rng = random_generator();
+        let config = client_config(options, is_visible());
+        let core = Client::new(now(), config, rng.fork());
+        let driver = Rc::new_cyclic(|me: &Weak<Self>| {
             let (by_task, by_timer) = (me.clone(), me.clone());
             Self {
                 me: me.clone(),
                 cluster: ClusterName::new(&options.fingerprint()),
-                options,
                 hooks,
-                core: RefCell::new(None),
-                rng: RefCell::new(random_generator()),
+                core: RefCell::new(core),
+                start: Cell::new(Start::Unclaimed),
+                rng: RefCell::new(rng),
                 inputs: RefCell::default(),
                 running: Cell::new(false),
                 scheduled: Cell::new(false),
@@ -83,7 +95,12 @@ impl Driver {
                 lifecycle: RefCell::new(None),
                 bad_frames: Cell::new(0),
             }
-        })
+        });
+        let me = driver.me.clone();
+        let has_worker = move || me.upgrade().is_some_and(|driver| driver.has_own_node());
+        let lifecycle = Lifecycle::listen(has_worker, driver.listener(Self::page_event));
+        *driver.lifecycle.borrow_mut() = Some(lifecycle);
+        driver
     }
 
     /// A listener that does not keep the driver alive.
@@ -92,26 +109,30 @@ impl Driver {
         move |value| upgrade(&me, |driver| hear(driver, value))
     }
 
-    /// Begins with claiming the tab's identity; what is told before waits.
+    /// Begins with claiming the tab's identity. What the application asks for meanwhile, or before
+    /// it starts the bus, is the core's: it has its limits and deadlines.
     pub(super) fn start(&self) {
-        self.tell(ClientInput::Start);
-        if self.core.borrow().is_none() && self.tab.borrow().is_none() {
-            let me = self.me.clone();
-            let has_worker = move || me.upgrade().is_some_and(|driver| driver.has_own_node());
-            let lifecycle = Lifecycle::listen(has_worker, self.listener(Self::page_event));
-            *self.lifecycle.borrow_mut() = Some(lifecycle);
-            self.claim_tab(Self::claimed);
+        match self.start.get() {
+            Start::Unclaimed => {
+                self.start.set(Start::Claiming);
+                self.claim_tab(Self::settled);
+            }
+            Start::Claiming => {}
+            Start::Claimed => self.tell(ClientInput::Start),
         }
     }
 
-    /// The tab's identity is settled, for the first time or again after the page was away.
-    fn claimed(&self, tab: TabId) {
-        if self.core.borrow().is_none() {
-            let config = client_config(&self.options, tab, is_visible());
-            let core = Client::new(now(), config, self.rng.borrow_mut().fork());
-            *self.core.borrow_mut() = Some(core);
+    /// The claim is settled, for the first time or again after the page was away. The core learns
+    /// of a refused one when it asks for a node.
+    fn settled(&self, tab: Option<TabId>) {
+        let first = self.start.get() == Start::Claiming;
+        self.start.set(if tab.is_some() { Start::Claimed } else { Start::Unclaimed });
+        if let Some(tab) = tab {
+            self.hear(ClientInput::Tab(tab));
         }
-        self.hear(ClientInput::Tab(tab));
+        if first {
+            self.hear(ClientInput::Start);
+        }
     }
 
     /// An input of the application: handled when its task ends, so that a hundred subscriptions in
@@ -136,7 +157,7 @@ impl Driver {
 
     fn timer_fired(&self) {
         self.timer.fired();
-        let due = self.core.borrow().as_ref().and_then(Client::next_timeout);
+        let due = self.core.borrow().next_timeout();
         match due {
             Some(due) if due <= now() => self.hear(ClientInput::Tick),
             _ => self.timer.arm(now(), due),
@@ -144,7 +165,7 @@ impl Driver {
     }
 
     fn run(&self) {
-        if self.core.borrow().is_none() || self.running.replace(true) {
+        if self.running.replace(true) {
             return;
         }
         while self.handle_inputs() {
@@ -153,7 +174,7 @@ impl Driver {
             }
         }
         self.running.set(false);
-        let due = self.core.borrow().as_ref().and_then(Client::next_timeout);
+        let due = self.core.borrow().next_timeout();
         self.timer.arm(now(), due);
     }
 
@@ -161,19 +182,19 @@ impl Driver {
         let inputs = self.inputs.take();
         let any = !inputs.is_empty();
         let mut states = Vec::new();
-        if let Some(core) = self.core.borrow_mut().as_mut() {
-            for input in inputs {
-                let subscribed = match &input {
-                    ClientInput::Subscribe { topic, .. } => Some(topic.clone()),
-                    _ => None,
-                };
-                core.handle(now(), input);
-                // A handler that comes later does not change the topic's state, but must learn it.
-                if let Some(view) = subscribed.and_then(|topic| core.subscription(&topic)) {
-                    states.push((view.topic.to_owned(), view.state.clone()));
-                }
+        let mut core = self.core.borrow_mut();
+        for input in inputs {
+            let subscribed = match &input {
+                ClientInput::Subscribe { topic, .. } => Some(topic.clone()),
+                _ => None,
+            };
+            core.handle(now(), input);
+            // A handler that comes later does not change the topic's state, but must learn it.
+            if let Some(view) = subscribed.and_then(|topic| core.subscription(&topic)) {
+                states.push((view.topic.to_owned(), view.state.clone()));
             }
         }
+        drop(core);
         for (topic, state) in states {
             report::tell(&self.hooks, ClientOutput::Subscription { topic, state });
         }
@@ -181,7 +202,7 @@ impl Driver {
     }
 
     fn poll(&self) -> Option<ClientOutput<JsValue>> {
-        self.core.borrow_mut().as_mut()?.poll_output()
+        self.core.borrow_mut().poll_output()
     }
 
     fn carry_out(&self, output: ClientOutput<JsValue>) {
@@ -244,10 +265,12 @@ impl Driver {
 
     fn page_event(&self, event: PageEvent) {
         match event {
-            PageEvent::Show | PageEvent::Resume => self.claim_tab(move |driver, tab| {
-                driver.claimed(tab);
-                driver.hear(ClientInput::Page(event));
-            }),
+            PageEvent::Show | PageEvent::Resume if self.start.get() != Start::Unclaimed => {
+                self.claim_tab(move |driver, tab| {
+                    driver.settled(tab);
+                    driver.hear(ClientInput::Page(event));
+                });
+            }
             PageEvent::Hide | PageEvent::Freeze => {
                 self.hear(ClientInput::Page(event));
                 // Whoever waits for these locks must not wait for a page that sleeps.
@@ -258,14 +281,16 @@ impl Driver {
         }
     }
 
-    fn claim_tab(&self, then: impl Fn(&Self, TabId) + 'static) {
+    fn claim_tab(&self, then: impl Fn(&Self, Option<TabId>) + 'static) {
         self.tab.take();
-        let done = self.listener(move |driver, Claimed { tab, stored }| {
-            if !stored && !driver.storage_missed.replace(true) {
+        let done = self.listener(move |driver, claimed| {
+            if let Some(Claimed { stored: false, .. }) = claimed
+                && !driver.storage_missed.replace(true)
+            {
                 let error = Error::new(ErrorCode::StorageUnavailable);
                 report::failed(&driver.hooks, ErrorSource::Storage, &error, &JsValue::UNDEFINED);
             }
-            then(driver, tab);
+            then(driver, claimed.map(|Claimed { tab, .. }| tab));
         });
         let claim = TabClaim::new(&self.cluster, &mut self.rng.borrow_mut(), done);
         *self.tab.borrow_mut() = Some(claim);

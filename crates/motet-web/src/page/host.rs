@@ -2,7 +2,7 @@
 
 use js_sys::Function;
 use motet_cluster::Packet;
-use motet_cluster::client::{Client, ClientInput};
+use motet_cluster::client::ClientInput;
 use motet_cluster::frame::{PublishFrame, ToNode, ToPage};
 use motet_cluster::lock::LockMode;
 use motet_cluster::name::LockName;
@@ -11,7 +11,7 @@ use motet_protocol::{Error, ErrorCode};
 use wasm_bindgen::prelude::*;
 use web_sys::MessagePort;
 
-use super::driver::Driver;
+use super::driver::{Driver, Start};
 use super::lifecycle::is_visible;
 use super::node_link::NodeLink;
 use crate::lock::{LockNews, LockRequest};
@@ -21,8 +21,11 @@ use crate::post;
 impl Driver {
     pub(super) fn start_node(&self, start: u32) {
         self.node.take();
-        let identity = self.core.borrow().as_ref().map(Client::identity);
-        let tab = identity.map_or_else(String::new, |identity| identity.tab.to_hex());
+        if self.start.get() != Start::Claimed {
+            let error = Error::new(ErrorCode::LocksUnavailable);
+            return self.hear(ClientInput::NodeGone { start, error });
+        }
+        let tab = self.core.borrow().identity().tab.to_hex();
         self.launching.set(Some(start));
         if self.hooks.start_node(start, &tab, is_visible()).is_err() {
             let error = Error::new(ErrorCode::HostUnavailable);
@@ -42,20 +45,17 @@ impl Driver {
         }
         self.launching.set(None);
         *self.node.borrow_mut() = Some(link);
-        let identity = self.core.borrow().as_ref().map(Client::identity);
-        match identity {
-            Some(identity) if shared => {
-                let name = self.cluster.lock(LockName::Page(identity.client));
-                let granted = self.listener(move |driver, news| {
-                    if news == LockNews::Granted {
-                        driver.hear(ClientInput::NodeStarted { start, shared });
-                    }
-                });
-                let lock = LockRequest::new(&name, LockMode::Exclusive, granted);
-                *self.page_lock.borrow_mut() = Some(lock);
-            }
-            _ => self.hear(ClientInput::NodeStarted { start, shared }),
+        if !shared {
+            return self.hear(ClientInput::NodeStarted { start, shared });
         }
+        let name = self.cluster.lock(LockName::Page(self.core.borrow().identity().client));
+        let granted = self.listener(move |driver, news| {
+            if news == LockNews::Granted {
+                driver.hear(ClientInput::NodeStarted { start, shared });
+            }
+        });
+        let lock = LockRequest::new(&name, LockMode::Exclusive, granted);
+        *self.page_lock.borrow_mut() = Some(lock);
     }
 
     pub(super) fn node_gone(&self, start: u32, error: Error) {

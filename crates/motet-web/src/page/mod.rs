@@ -38,7 +38,7 @@ impl PageBus {
     /// these methods, but later.
     #[wasm_bindgen(constructor)]
     #[must_use]
-    pub fn new(options: PageOptions, hooks: Hooks) -> Self {
+    pub fn new(options: &PageOptions, hooks: Hooks) -> Self {
         Self(Driver::new(options, hooks))
     }
 
@@ -71,14 +71,15 @@ impl PageBus {
         }
     }
 
-    /// Publishes; settled by the hook under the caller's number. A payload that is transferred
-    /// leaves the page with its first attempt.
+    /// Publishes; settled by the hook under the caller's number. `size` is what the facade knows of
+    /// the payload's bytes. A payload that is transferred leaves the page with its first attempt.
     #[allow(clippy::too_many_arguments, reason = "plain arguments cross the boundary cheaply")]
     pub fn publish(
         &self,
         call: u32,
         topic: String,
         payload: JsValue,
+        size: u32,
         message_id: Option<String>,
         timestamp_ms: Option<f64>,
         idempotency_key: Option<String>,
@@ -88,7 +89,6 @@ impl PageBus {
         if transfer {
             self.0.transfers.borrow_mut().push(payload.clone());
         }
-        let size = payload_size(&payload);
         let call_of_core = PublishCall {
             topic,
             payload,
@@ -133,22 +133,4 @@ impl PageBus {
     pub fn node_gone(&self, start: u32, code: u16, detail: Option<String>) {
         self.0.node_gone(start, from_number(code, detail));
     }
-}
-
-/// Bytes of a payload, where that is cheap to know; an object counts nothing.
-fn payload_size(payload: &JsValue) -> u32 {
-    #[wasm_bindgen]
-    extern "C" {
-        type Sized;
-        #[wasm_bindgen(method, getter, structural, js_name = byteLength)]
-        fn byte_length(this: &Sized) -> Option<f64>;
-        #[wasm_bindgen(method, getter, structural)]
-        fn length(this: &Sized) -> Option<f64>;
-    }
-    if !payload.is_object() && !payload.is_string() {
-        return 8;
-    }
-    let sized: &Sized = payload.unchecked_ref();
-    let size = sized.byte_length().or_else(|| sized.length()).unwrap_or(0.0);
-    size as u32
 }

@@ -36,8 +36,9 @@ extern "C" {
     fn dedupe_by_id(this: &PageOptions) -> Option<bool>;
 }
 
-pub(super) fn client_config(options: &PageOptions, tab: TabId, visible: bool) -> ClientConfig {
-    let defaults = ClientConfig::new(tab);
+/// The tab is named later, when its identity is claimed.
+pub(super) fn client_config(options: &PageOptions, visible: bool) -> ClientConfig {
+    let defaults = ClientConfig::new(TabId::from_bits(0));
     let count = |value: Option<u32>, default| value.map_or(default, |value| value as usize);
     let millis =
         |value: Option<u32>, default| value.map_or(default, |ms| Duration::from_millis(ms.into()));

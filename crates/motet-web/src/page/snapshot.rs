@@ -6,7 +6,7 @@ use motet_cluster::table::{RouteState, TransportStatus};
 use motet_protocol::{Instant, NodeId};
 use wasm_bindgen::prelude::*;
 
-use super::driver::Driver;
+use super::driver::{Driver, Start};
 use crate::clock::now;
 use crate::error_object::to_object;
 
@@ -81,14 +81,15 @@ extern "C" {
 
 impl Driver {
     pub(super) fn snapshot(&self, sink: &SnapshotSink) {
-        if let Some(core) = self.core.borrow().as_ref() {
-            // Asked after this task, and shown by the next snapshot.
-            self.tell(ClientInput::Inspect);
-            tell_identity(core, sink);
-            tell_tables(core, sink);
-            tell_topics(core, sink);
-            tell_counters(core, sink);
+        // Asked after this task, and shown by the next snapshot.
+        self.tell(ClientInput::Inspect);
+        let core = self.core.borrow();
+        if self.start.get() == Start::Claimed {
+            tell_identity(&core, sink);
         }
+        tell_tables(&core, sink);
+        tell_topics(&core, sink);
+        tell_counters(&core, sink);
         sink.counter("badMessages", self.bad_frames.get().into());
     }
 }

@@ -32,6 +32,7 @@ const KEY: &str = "motet/tab";
 const RELOAD_GRACE: Duration = Duration::from_millis(250);
 
 /// An id that is this tab's.
+#[derive(Clone, Copy)]
 pub(super) struct Claimed {
     pub(super) tab: TabId,
     /// It survives a reload.
@@ -47,15 +48,16 @@ struct State {
     fallback: Cell<Option<TabId>>,
     lock: RefCell<Option<LockRequest>>,
     grace: RefCell<Option<Timer>>,
-    done: Box<dyn Fn(Claimed)>,
+    done: Box<dyn Fn(Option<Claimed>)>,
 }
 
 impl TabClaim {
-    /// Claims the stored id, or a new one when there is none or another tab uses it.
+    /// Claims the stored id, or a new one when there is none or another tab uses it. `done` hears
+    /// of nothing when the browser refuses locks.
     pub(super) fn new(
         cluster: &ClusterName,
         rng: &mut Rng,
-        done: impl Fn(Claimed) + 'static,
+        done: impl Fn(Option<Claimed>) + 'static,
     ) -> Self {
         let stored = read(KEY).ok().flatten().and_then(|text| text.parse().ok());
         let drawn = TabId::random(rng);
@@ -95,8 +97,10 @@ impl State {
         let weak = Rc::downgrade(self);
         let name = self.cluster.lock(LockName::Tab(self.tab.get()));
         let lock = LockRequest::new(&name, LockMode::Exclusive, move |news| {
-            if let (LockNews::Granted, Some(state)) = (news, weak.upgrade()) {
-                state.granted();
+            let Some(state) = weak.upgrade() else { return };
+            match news {
+                LockNews::Granted => state.granted(),
+                LockNews::Refused | LockNews::Lost => state.refused(),
             }
         });
         *self.lock.borrow_mut() = Some(lock);
@@ -107,7 +111,13 @@ impl State {
         let tab = self.tab.get();
         // Without storage the id lasts as long as the page: nothing else depends on it.
         let stored = write(KEY, &tab.to_hex()).is_ok();
-        (self.done)(Claimed { tab, stored });
+        (self.done)(Some(Claimed { tab, stored }));
+    }
+
+    /// Nobody steals this lock, so it is the browser that says no.
+    fn refused(&self) {
+        self.grace.take();
+        (self.done)(None);
     }
 
     fn grace_is_over(self: &Rc<Self>) {

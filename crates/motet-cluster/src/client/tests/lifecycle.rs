@@ -250,7 +250,7 @@ fn b25_a_client_that_never_ran_closes_at_once() {
         rig.publish(1, "t");
         rig.input(ClientInput::Close);
         assert_eq!(rig.client.status(), &ClientStatus::Closed);
-        assert_eq!(rig.settled(), [(1, Some(ErrorCode::OutcomeUnknown))]);
+        assert_eq!(rig.settled(), [(1, Some(ErrorCode::Closed))], "it was never sent");
         assert_eq!(rig.out.contains(&ClientOutput::StopNode), started);
         assert_eq!(rig.client.next_timeout(), None);
     }
@@ -300,6 +300,84 @@ fn b35_a_node_that_keeps_dying_is_started_five_times_a_minute_at_most() {
     }
     assert!(times.len() >= 20, "{}", times.len());
     assert!(rig.statuses().contains(&ClientStatus::Degraded(ErrorCode::NodeUnavailable.into())));
+}
+
+#[test]
+fn b35_nodes_that_cannot_be_started_are_tried_after_longer_and_longer_waits() {
+    let mut rig = Rig::new();
+    rig.input(ClientInput::Start);
+    let missing = Error::new(ErrorCode::NodeUnavailable).with_detail("404");
+    let mut waits = Vec::new();
+    for start in 1..=5 {
+        rig.out.clear();
+        let begin = rig.now;
+        rig.input(ClientInput::NodeGone { start, error: missing.clone() });
+        let told = rig.statuses();
+        while starts(&mut rig).is_empty() {
+            rig.pass(10);
+        }
+        waits.push((rig.now - begin).as_millis());
+        let degraded = [ClientStatus::Degraded(missing.clone())];
+        assert_eq!(told, if start == 1 { &[][..] } else { &degraded[..] }, "{start}");
+    }
+    assert!(waits[0] <= 100, "{waits:?}");
+    assert!((1..5).all(|at| waits[at] >= 500 << (at - 1)), "{waits:?}");
+    rig.node_up(6);
+    rig.input(gone(6));
+    rig.pass(300);
+    assert_eq!(starts(&mut rig), [], "the minute's restarts are spent");
+    rig.pass(60_000);
+    let begin = rig.now;
+    rig.node_up(7);
+    rig.input(gone(7));
+    while starts(&mut rig).is_empty() {
+        rig.pass(10);
+    }
+    assert!((rig.now - begin).as_millis() <= 300, "one that ran is replaced at once");
+}
+
+#[test]
+fn b25_when_the_bus_fails_subscriptions_are_told_and_a_start_revives_them() {
+    let mut rig = Rig::new();
+    rig.subscribe(1, "t", 0);
+    rig.input(ClientInput::Start);
+    rig.out.clear();
+    let refused = Error::new(ErrorCode::LocksUnavailable);
+    rig.input(ClientInput::NodeGone { start: 1, error: refused.clone() });
+    assert_eq!(rig.states(), [SubscriptionState::Failed(refused.clone())]);
+    rig.subscribe(2, "late", 0);
+    assert_eq!(rig.states().last(), Some(&SubscriptionState::Failed(refused)));
+    rig.input(ClientInput::Start);
+    assert_eq!(rig.states(), [SubscriptionState::Pending, SubscriptionState::Pending]);
+}
+
+#[test]
+fn b12_what_was_never_sent_is_told_so_when_the_bus_closes_or_the_page_goes_away() {
+    for (input, code) in [
+        (ClientInput::Close, ErrorCode::Closed),
+        (ClientInput::Page(PageEvent::Hide), ErrorCode::Suspended),
+    ] {
+        let mut rig = Rig::live();
+        rig.publish(1, "t");
+        rig.publish(2, "t");
+        rig.input(input);
+        let told = [(1, Some(ErrorCode::OutcomeUnknown)), (2, Some(code))];
+        assert_eq!(rig.settled(), told, "the first was on its way");
+    }
+}
+
+#[test]
+fn b12_before_the_start_publications_keep_their_limit_their_deadlines_and_can_be_given_up() {
+    let mut rig = Rig::with(|config| config.publish_queue = 2);
+    for call in 1..=3 {
+        rig.publish(call, "t");
+    }
+    assert_eq!(rig.settled(), [(1, Some(ErrorCode::QueueOverflow))]);
+    assert_eq!(rig.client.pending_publishes().len(), 2);
+    rig.input(ClientInput::Abort { correlation: CorrelationId::from_bits(2) });
+    assert_eq!(rig.settled(), [(2, Some(ErrorCode::Aborted))]);
+    rig.pass(10_000);
+    assert_eq!(rig.settled(), [(3, Some(ErrorCode::DeadlineExceeded))]);
 }
 
 #[test]
