@@ -10,6 +10,7 @@ use crate::{browser, demo, npm, process, wasm};
 
 const BUS: &str = "bench/bus/main.ts";
 const REALTIME: &str = "motet-bench-realtime";
+const STORE: &str = "motet-bench-store";
 const BUILD_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// Measures the bus in real tabs.
@@ -20,6 +21,14 @@ pub(crate) fn bus(rest: &[String]) -> Result<()> {
     let mut bench = demo::script(BUS)?;
     bench.env("MOTET_BIN", server).env("MOTET_CHROMIUM", browser::chromium()?).args(rest);
     process::foreground(&mut bench)
+}
+
+/// Measures the document store.
+pub(crate) fn store(rest: &[String]) -> Result<()> {
+    println!("Building the store and its peers, optimised");
+    process::run(cargo().args(["build", "--quiet", "--release", "--package", STORE]), BUILD_LIMIT)?;
+    let mut bench = crate::workspace::command(target().join("release").join(STORE));
+    process::foreground(bench.args(rest))
 }
 
 /// Measures the realtime server.

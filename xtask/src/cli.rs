@@ -24,7 +24,7 @@ enum Command {
     /// Run every test there is, with a table at the end.
     #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test --only rust\n  \
                             cargo xtask test --skip browser --skip demo\n\n\
-                            Steps: rust, doctest, plants, sim, wasm, npm, foreign, browser, packed, \
+                            Steps: rust, doctest, plants, sim, wasm, npm, foreign, oracle, browser, packed, \
                             demo.\n\
                             The last line is `N passed, N failed` over all runners.")]
     Test {
@@ -88,8 +88,10 @@ enum Command {
     Fuzz(fuzz::Options),
 
     /// Measure, beside a named peer.
-    #[command(after_help = "Examples:\n  cargo xtask bench bus\n  cargo xtask bench realtime\n\n\
-                            Writes target/bench/<name>.json.")]
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench bus\n  cargo xtask bench realtime\n  cargo xtask bench store\n\n\
+                            Writes target/bench/<name>.json."
+    )]
     Bench {
         /// What to measure.
         #[arg(value_enum)]
@@ -107,6 +109,8 @@ pub(crate) enum BenchSubject {
     Bus,
     /// The realtime server.
     Realtime,
+    /// The document store.
+    Store,
 }
 
 impl Arguments {
@@ -123,6 +127,7 @@ impl Arguments {
             Command::Fuzz(options) => fuzz::run(&options),
             Command::Bench { subject: BenchSubject::Bus, rest } => bench::bus(&rest),
             Command::Bench { subject: BenchSubject::Realtime, rest } => bench::realtime(&rest),
+            Command::Bench { subject: BenchSubject::Store, rest } => bench::store(&rest),
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Every command finds or installs what it needs, says so before it does, and otherwise stops with
 //! one line that names what is missing and how to get it.
+
+#![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::Scale;
 use crate::client::Client;
-use crate::figure::Figure;
+use motet_bench_figures::Figure;
 use crate::server::Server;
 use crate::usage;
 

@@ -3,6 +3,8 @@
 //! The server is `motet serve`, started from the binary that `MOTET_BIN` names. NATS and Redis run
 //! beside it where they are installed; the systems take turns within every round, so that whatever
 //! else the machine does meets all of them.
+
+#![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -12,7 +14,6 @@
 mod client;
 mod counter;
 mod fanout;
-mod figure;
 mod frame;
 mod idle;
 mod measure;
@@ -30,7 +31,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::Parser;
 
-use figure::{Figure, Report};
+use motet_bench_figures::{Figure, Report};
 
 /// Measures the realtime server beside NATS and Redis.
 #[derive(Parser)]

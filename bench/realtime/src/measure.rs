@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::Scale;
 use crate::fanout::Fanout;
-use crate::figure::Figure;
+use motet_bench_figures::Figure;
 use crate::peers;
 use crate::pubsub::Protocol;
 use crate::server::Server;

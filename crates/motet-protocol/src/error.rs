@@ -191,6 +191,87 @@ error_codes! {
         "The API key is missing or wrong." "Send the key in the X-API-Key header.";
     86 JwksUnavailable "JWKS_UNAVAILABLE" "server" retry Error
         "The key set could not be fetched." "Check the JWKS address; tokens signed with known keys still work.";
+
+    110 KeyInvalid "KEY_INVALID" "store" final Error
+        "A key is empty or longer than allowed." "Use 1 to 480 bytes of UTF-8.";
+    111 ValueTooLarge "VALUE_TOO_LARGE" "store" final Error
+        "A document is larger than allowed." "Split it, or raise the limit where the store is opened.";
+    112 TransactionTooLarge "TRANSACTION_TOO_LARGE" "store" final Error
+        "A transaction writes more than allowed." "Split it into several.";
+    113 StoreFull "STORE_FULL" "store" final Error
+        "The environment has reached the size that it was given." "Remove documents, keep less of the log, or raise the size.";
+    114 DiskFull "DISK_FULL" "store" retry Error
+        "The disk has no room left; nothing of the write was done." "Free space, then repeat the write.";
+    115 StoreReadOnly "STORE_READ_ONLY" "store" final Error
+        "The store's files cannot be written." "Give this user the right to write to the path, or open the store elsewhere.";
+    116 NotAStore "NOT_A_STORE" "store" final Error
+        "The path holds something that is no Motet store; it was left as it is." "Choose an empty directory or the path of a store.";
+    117 StoreNewer "STORE_NEWER" "store" final Error
+        "The store was written by a newer version; it was left as it is." "Open it with that version or a later one.";
+    118 StoreCorrupt "STORE_CORRUPT" "store" final Error
+        "The store's files are damaged; they were left as they are." "Restore a backup, and keep the damaged files for examination.";
+    119 WriterStalled "WRITER_STALLED" "store" retry Error
+        "Another process holds the right to write and does not go on." "Continue or end the process that the error names, then repeat the write.";
+    120 WriterBusy "WRITER_BUSY" "store" retry Warning
+        "Others wrote all the time, and the turn did not come." "Repeat the write, or write in larger batches.";
+    121 WriteQueueFull "WRITE_QUEUE_FULL" "store" retry Warning
+        "Too many writes wait already; this one was not queued." "Wait for pending writes, or write in larger batches.";
+    122 ReadViewExpired "READ_VIEW_EXPIRED" "store" retry Warning
+        "A view was kept longer than allowed, which would keep the file growing." "Take a new view, and read in smaller pieces.";
+    123 StorePoisoned "STORE_POISONED" "store" final Error
+        "A sync to disk failed, so what is on the disk is not known; nothing more is written." "Check the disk, then open the store again.";
+    124 StoreClosed "STORE_CLOSED" "store" final Info
+        "The store was closed." "Open it again.";
+    125 LogTruncated "LOG_TRUNCATED" "store" final Warning
+        "Changes that were asked for are no longer kept." "Read the documents afresh, then follow the log from its head.";
+    126 StoreIo "STORE_IO" "store" final Error
+        "The system refused to read or write the store's files." "See the cause that the error names.";
+    127 NameInvalid "NAME_INVALID" "store" final Error
+        "A name of a type or environment is not allowed." "Start with a letter, then use letters, digits, '-', '_' and '.', 64 bytes at most.";
+    128 AlreadyExists "ALREADY_EXISTS" "store" final Info
+        "There is a document with this key already." "Use put to replace it, or another key.";
+    129 NotFound "NOT_FOUND" "store" final Info
+        "There is no document with this key." "Use put or create to make one.";
+    130 VersionMismatch "VERSION_MISMATCH" "store" final Info
+        "The document was changed since it was read." "Read it again, and repeat the change on what it is now.";
+    131 TransactionConflict "TRANSACTION_CONFLICT" "store" retry Info
+        "Something that the transaction read was changed before it committed; nothing of it was done." "Run the transaction again.";
+    132 PatchInvalid "PATCH_INVALID" "store" final Error
+        "The patch cannot be applied to the document." "See the path and reason that the error names.";
+    133 IndexInvalid "INDEX_INVALID" "store" final Error
+        "An index is described in a way that cannot be." "See the reason that the error names.";
+    134 IndexExists "INDEX_EXISTS" "store" final Error
+        "There is an index of this name with another description." "Drop it first, or choose another name.";
+    135 IndexNotFound "INDEX_NOT_FOUND" "store" final Error
+        "The type has no index of this name." "List the type's indexes.";
+    136 IndexEntriesTooMany "INDEX_ENTRIES_TOO_MANY" "store" final Error
+        "A document's arrays make too many entries in an index." "Store fewer elements, or index another field.";
+    137 UniqueViolation "UNIQUE_VIOLATION" "store" final Info
+        "Another document has the same values in a unique index." "Use other values, or change the document that the error names.";
+    138 CursorInvalid "CURSOR_INVALID" "store" final Warning
+        "A cursor does not belong to the query, or its index is no more." "Ask for the first page again.";
+    139 ResultTooLarge "RESULT_TOO_LARGE" "store" final Warning
+        "A query without a limit gives too many documents." "Set a limit, and ask page by page.";
+    140 FilterInvalid "FILTER_INVALID" "store" final Error
+        "A filter has an unknown operator, an operand of the wrong type, or too much of something." "Correct it at the place that the error names.";
+    141 RegexUnsupported "REGEX_UNSUPPORTED" "store" final Error
+        "A regular expression uses lookaround or backreferences, which take more than linear time." "Write it without them, or say the rest with further conditions.";
+    142 PathInvalid "PATH_INVALID" "store" final Error
+        "A path into documents is empty, has an empty step or is too long." "Use 1 to 32 names or positions with single dots between them, at most 1,024 bytes.";
+    143 ReadersFull "READERS_FULL" "store" retry Warning
+        "Every slot for a view is taken." "End views that are no longer needed, or allow more where the store is opened.";
+    144 DeciderPanicked "DECIDER_PANICKED" "store" final Error
+        "The code of a transaction panicked; nothing of it was written." "Correct the code; the message names what it said.";
+    150 SchemaInvalid "SCHEMA_INVALID" "store" final Error
+        "A schema is no JSON Schema, or one that cannot be used here." "See the reason that the error names; references to other files and lookaround in patterns are not offered.";
+    151 SchemaViolation "SCHEMA_VIOLATION" "store" final Info
+        "A document does not fit the schema of its type." "Correct the place that the error names.";
+    152 ReferenceMissing "REFERENCE_MISSING" "store" final Info
+        "A document refers to one that is not there." "Write that document first, or in the same batch.";
+    153 ReferenceRestricted "REFERENCE_RESTRICTED" "store" final Info
+        "A document cannot be removed while another refers to it." "Remove or change the document that the error names first, or in the same batch.";
+    154 ReferencesBuilding "REFERENCES_BUILDING" "store" retry Info
+        "A reference was defined just now, and who refers to what is still being found out." "Try again when the index of the reference is ready.";
 }
 
 impl ErrorCode {

@@ -5,6 +5,8 @@
 //! nothing is spawned. Cores built on it are driven by three calls, named the same everywhere:
 //! `handle(now, input)`, `poll_output()` and `next_timeout()`.
 
+#![forbid(unsafe_code)]
+
 mod ack;
 mod backoff;
 mod budget;

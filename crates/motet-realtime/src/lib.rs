@@ -4,6 +4,8 @@
 //! `next_timeout()`, the socket belongs to a driver. Sessions speak the typed messages of
 //! [`message`]; the encodings are a layer of their own.
 
+#![forbid(unsafe_code)]
+
 pub mod broker;
 pub mod client;
 pub mod codec;

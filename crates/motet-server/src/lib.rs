@@ -4,6 +4,8 @@
 //! ([`engine`]); every connection has a lean task of its own ([`connection`]) that decodes what
 //! comes and writes what the hub has queued for it; [`http`] is everything that is no WebSocket.
 
+#![forbid(unsafe_code)]
+
 pub mod auth;
 pub mod cli;
 pub mod config;

@@ -1,5 +1,7 @@
 //! The `motet` binary.
 
+#![forbid(unsafe_code)]
+
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 

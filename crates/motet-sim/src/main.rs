@@ -1,5 +1,7 @@
 //! `motet-sim`: runs seeded schedules of the bus and prints what its checks found.
 
+#![forbid(unsafe_code)]
+
 use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 use std::time::Instant;

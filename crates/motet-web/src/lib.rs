@@ -8,6 +8,7 @@
 //! Payloads stay JavaScript values from end to end; only the frames beside them are bytes.
 //! On other targets than WebAssembly the crate is empty.
 
+#![forbid(unsafe_code)]
 #![cfg(target_arch = "wasm32")]
 
 mod channel;

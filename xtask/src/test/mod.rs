@@ -2,6 +2,7 @@
 
 mod browser_tests;
 mod foreign;
+mod oracle;
 mod packed;
 
 use std::process::Command;
@@ -18,7 +19,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// How many schedules continuous integration simulates.
 const SEEDS: &str = "20000";
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     Step { name: "rust", what: "unit and integration tests, fuzz corpora", run: rust },
     Step { name: "doctest", what: "examples in the documentation", run: doctest },
     Step { name: "plants", what: "planted faults are caught", run: planted },
@@ -26,6 +27,7 @@ const STEPS: [Step; 10] = [
     Step { name: "wasm", what: "browser modules", run: modules },
     Step { name: "npm", what: "npm package", run: package },
     Step { name: "foreign", what: "foreign clients against the server", run: foreign::run },
+    Step { name: "oracle", what: "filters beside npm sift", run: oracle::run },
     Step { name: "browser", what: "real tabs in Chromium", run: browser_tests::run },
     Step { name: "packed", what: "the packed package in a fresh application", run: packed::run },
     Step { name: "demo", what: "the show, with its bounds", run: show },

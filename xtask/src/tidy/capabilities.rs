@@ -6,8 +6,11 @@ use super::sources::{Source, Sources};
 const DOCUMENT: &str = "docs/capabilities.md";
 
 /// The ids that must be listed: prefix, and the ranges of numbers.
-const REQUIRED: [(&str, &[(u32, u32)]); 2] =
-    [("B", &[(1, 6), (8, 12), (14, 16), (18, 19), (25, 32), (35, 35)]), ("RT", &[(1, 13)])];
+const REQUIRED: [(&str, &[(u32, u32)]); 3] = [
+    ("B", &[(1, 6), (8, 12), (14, 16), (18, 19), (25, 32), (35, 35)]),
+    ("RT", &[(1, 13)]),
+    ("D", &[(1, 9), (11, 11)]),
+];
 
 /// Whether a row without a test breaks the rule.
 const UNPROVED_IS_REFUSED: bool = true;

@@ -13,7 +13,7 @@ use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use crate::Scale;
-use crate::figure::Figure;
+use motet_bench_figures::Figure;
 use crate::server::Server;
 use publisher::{Acknowledged, Publisher};
 use subscriber::{Crowd, Member};

@@ -1,5 +1,8 @@
 //! What was measured, as a table for people and as JSON for programs.
 
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, reason = "the table is for the one who ran the benchmark")]
+
 use std::fs;
 use std::path::Path;
 
@@ -8,7 +11,7 @@ use serde::Serialize;
 
 /// One figure. `ratio` is ours divided by the peer's.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Figure {
+pub struct Figure {
     figure: String,
     value: f64,
     unit: &'static str,
@@ -22,7 +25,9 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    pub(crate) fn new(figure: impl Into<String>, value: f64, unit: &'static str) -> Self {
+    /// A figure beside nothing.
+    #[must_use]
+    pub fn new(figure: impl Into<String>, value: f64, unit: &'static str) -> Self {
         Self {
             figure: figure.into(),
             value: rounded(value),
@@ -36,32 +41,50 @@ impl Figure {
         }
     }
 
-    pub(crate) fn at_most(mut self, bound: f64) -> Self {
+    /// Must be this or less.
+    #[must_use]
+    pub fn at_most(mut self, bound: f64) -> Self {
         self.target = Some(format!("<= {bound}"));
         self.met = Some(self.value <= bound);
         self
     }
 
-    pub(crate) fn at_least(mut self, bound: f64) -> Self {
+    /// Must be this or more.
+    #[must_use]
+    pub fn at_least(mut self, bound: f64) -> Self {
         self.target = Some(format!(">= {bound}"));
         self.met = Some(self.value >= bound);
         self
     }
 
-    pub(crate) fn exactly(mut self, expected: f64) -> Self {
+    /// Must be this.
+    #[must_use]
+    pub fn exactly(mut self, expected: f64) -> Self {
         self.target = Some(format!("= {expected}"));
         self.met = Some((self.value - expected).abs() < f64::EPSILON);
         self
     }
 
-    pub(crate) fn beside(mut self, peer: impl Into<String>, value: f64) -> Self {
+    /// What a peer gives in the same run.
+    #[must_use]
+    pub fn beside(mut self, peer: impl Into<String>, value: f64) -> Self {
         self.peer = Some(peer.into());
         self.peer_value = Some(rounded(value));
         self.ratio = (value > 0.0).then(|| rounded(self.value / value));
         self
     }
 
-    pub(crate) fn of_runs(mut self, runs: &[f64]) -> Self {
+    /// Must be so much of the peer's, or more.
+    #[must_use]
+    pub fn ratio_at_least(mut self, bound: f64) -> Self {
+        self.target = Some(format!("ratio >= {bound}"));
+        self.met = self.ratio.map(|ratio| ratio >= bound);
+        self
+    }
+
+    /// What each round gave.
+    #[must_use]
+    pub fn of_runs(mut self, runs: &[f64]) -> Self {
         self.runs = runs.iter().copied().map(rounded).collect();
         self
     }
@@ -88,17 +111,22 @@ impl Figure {
 }
 
 /// All figures of a run.
-pub(crate) struct Report {
+pub struct Report {
     figures: Vec<Figure>,
 }
 
 impl Report {
-    pub(crate) fn new(figures: Vec<Figure>) -> Self {
+    /// A report of these.
+    #[must_use]
+    pub fn new(figures: Vec<Figure>) -> Self {
         Self { figures }
     }
 
     /// Prints the table and writes the file.
-    pub(crate) fn publish(&self, file: &Path) -> Result<()> {
+    ///
+    /// # Errors
+    /// What the system says of the file.
+    pub fn publish(&self, file: &Path) -> Result<()> {
         let head = ["figure", "measured", "peer", "ratio", "target", "met"].map(str::to_owned);
         let rows: Vec<_> =
             std::iter::once(head).chain(self.figures.iter().map(Figure::cells)).collect();

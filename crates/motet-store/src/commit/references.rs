@@ -1,0 +1,242 @@
+//! References: what must be there when a transaction ends, and what a removal takes with it.
+
+use core::ops::ControlFlow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::session::Session;
+use crate::catalog::{OnDelete, Reference};
+use crate::document::Write;
+use crate::engine::Table;
+use crate::index::{Index, IndexState};
+use crate::keys::{self, TypeId};
+use crate::log::Op;
+use crate::value::{Direction, Path, encode};
+use crate::{BrokenReference, Error};
+
+/// What is left to do and to check in a transaction.
+#[derive(Default)]
+pub(super) struct References {
+    /// The documents that were written, by type and key, and what they refer to.
+    made: BTreeMap<(String, String), Vec<Target>>,
+    /// The documents that were removed.
+    removed: Vec<(String, String)>,
+    /// What removals do to those that refer to what was removed.
+    todo: Vec<Todo>,
+}
+
+struct Target {
+    path: String,
+    to: String,
+    key: String,
+}
+
+enum Todo {
+    Remove { type_name: String, key: String },
+    SetNull { type_name: String, key: String, path: String, target: String },
+}
+
+impl Session<'_> {
+    /// Notes what a document refers to. Whether it is there counts at the end.
+    pub(super) fn note_references(&mut self, write: &Write, value: &Value) {
+        let Some(record) = self.catalog.type_named(&write.type_name) else { return };
+        if record.spec.references.is_empty() {
+            return;
+        }
+        let targets = record.spec.references.iter().flat_map(|reference| {
+            targets(value, &reference.path).into_iter().map(|key| Target {
+                path: reference.path.clone(),
+                to: reference.to.clone(),
+                key,
+            })
+        });
+        let name = (write.type_name.clone(), write.key.clone());
+        self.references.made.insert(name, targets.collect());
+    }
+
+    /// Notes that a document is gone, and what is to happen to those that refer to it.
+    pub(super) async fn note_removal(&mut self, write: &Write) -> Result<(), Error> {
+        let name = (write.type_name.clone(), write.key.clone());
+        self.references.made.remove(&name);
+        let catalog = Arc::clone(&self.catalog);
+        for (from, reference) in catalog.references_to(&write.type_name) {
+            if !matches!(reference.on_delete, OnDelete::Cascade | OnDelete::SetNull) {
+                continue;
+            }
+            for key in self.referring(from, reference, &write.key).await? {
+                let (type_name, path) = (from.to_owned(), reference.path.clone());
+                self.references.todo.push(match reference.on_delete {
+                    OnDelete::Cascade => Todo::Remove { type_name, key },
+                    _ => Todo::SetNull { type_name, key, path, target: write.key.clone() },
+                });
+            }
+        }
+        self.references.removed.push(name);
+        Ok(())
+    }
+
+    /// Does what removals ask for. What it removes asks for more; a circle ends, for what is gone is
+    /// not found again.
+    pub(super) async fn follow_references(&mut self) -> Result<(), Error> {
+        let max = self.shared.limits.batch_writes_max;
+        while let Some(todo) = self.references.todo.pop() {
+            let writes = usize::try_from(self.changes).unwrap_or(usize::MAX);
+            if writes > max {
+                return Err(Error::BatchTooLarge { writes, max });
+            }
+            match todo {
+                Todo::Remove { type_name, key } => {
+                    let write = Write::remove(type_name, key);
+                    let place = self.place(&write).await?;
+                    if place.stored.is_some() {
+                        self.remove(&place, &write, Op::Remove).await?;
+                    }
+                }
+                Todo::SetNull { type_name, key, path, target } => {
+                    let write = Write::update(type_name, key, Value::Null);
+                    let place = self.place(&write).await?;
+                    if let Some(stored) = &place.stored {
+                        let mut value = stored.value()?;
+                        set_null(&mut value, &path, &target);
+                        self.put(&place, &write, &value).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every reference that was made leads somewhere, and nothing that was removed is
+    /// referred to where that is restricted.
+    pub(super) async fn check_references(&self) -> Result<(), Error> {
+        for ((type_name, key), targets) in &self.references.made {
+            for target in targets {
+                if !self.is_there(&target.to, &target.key).await? {
+                    return Err(Error::ReferenceMissing(Box::new(BrokenReference {
+                        type_name: type_name.clone(),
+                        key: key.clone(),
+                        path: target.path.clone(),
+                        to: target.to.clone(),
+                        target: target.key.clone(),
+                    })));
+                }
+            }
+        }
+        for (to, target) in &self.references.removed {
+            let restricting = self.catalog.references_to(to);
+            for (from, reference) in
+                restricting.filter(|(_, one)| one.on_delete == OnDelete::Restrict)
+            {
+                if self.is_there(to, target).await? {
+                    continue;
+                }
+                if let Some(key) = self.referring(from, reference, target).await?.into_iter().next()
+                {
+                    return Err(Error::ReferenceRestricted(Box::new(BrokenReference {
+                        type_name: from.into(),
+                        key,
+                        path: reference.path.clone(),
+                        to: to.clone(),
+                        target: target.clone(),
+                    })));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys of the documents of a type that refer to a document.
+    async fn referring(
+        &self,
+        from: &str,
+        reference: &Reference,
+        target: &str,
+    ) -> Result<Vec<String>, Error> {
+        let index = self.index_of(from, reference)?;
+        let mut prefix = index.prefix().to_vec();
+        let _ = encode(&mut prefix, Some(&Value::String(target.into())), Direction::Ascending);
+        let mut found = Vec::new();
+        let mut show = |key: &[u8], value: &[u8]| {
+            found.extend(index.document_key(key, value));
+            ControlFlow::Continue(())
+        };
+        self.overlay.under(Table::Index, &prefix, &mut show).await?;
+        Ok(found)
+    }
+
+    fn index_of(&self, from: &str, reference: &Reference) -> Result<Arc<Index>, Error> {
+        let found = self
+            .catalog
+            .type_named(from)
+            .and_then(|record| self.catalog.index(TypeId(record.id), &reference.index_name()));
+        match found {
+            Some(index) if index.record.state == IndexState::Ready => Ok(Arc::clone(index)),
+            _ => Err(Error::ReferencesBuilding { to: reference.to.clone() }),
+        }
+    }
+
+    async fn is_there(&self, type_name: &str, key: &str) -> Result<bool, Error> {
+        let Some(record) = self.catalog.type_named(type_name) else { return Ok(false) };
+        let at = keys::document(TypeId(record.id), key);
+        self.is_live(&at).await
+    }
+}
+
+/// The keys that a document refers to at a path: texts there, or in an array there.
+fn targets(value: &Value, path: &str) -> Vec<String> {
+    let Ok(path) = Path::parse(path) else { return Vec::new() };
+    let values = path.values(value).into_iter().flatten();
+    values.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Takes a reference out: a field becomes null, an element of an array goes.
+fn set_null(value: &mut Value, path: &str, target: &str) {
+    let (first, rest) =
+        path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+    match value {
+        Value::Array(elements) => {
+            elements.iter_mut().for_each(|element| set_null(element, path, target));
+        }
+        Value::Object(fields) => {
+            let Some(field) = fields.get_mut(first) else { return };
+            match (rest, &mut *field) {
+                (Some(rest), field) => set_null(field, rest, target),
+                (None, Value::Array(elements)) => elements.retain(|element| element != target),
+                (None, field) if *field == target => *field = Value::Null,
+                (None, _) => {}
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reference_is_taken_out_wherever_its_path_leads() {
+        let mut value = json!({
+            "a": "k", "b": ["k", "l", "k"], "c": [{"d": "k"}, {"d": "l"}], "e": {"f": "k"}
+        });
+        for path in ["a", "b", "c.d", "e.f", "x.y"] {
+            set_null(&mut value, path, "k");
+        }
+        let expected = json!({
+            "a": null, "b": ["l"], "c": [{"d": null}, {"d": "l"}], "e": {"f": null}
+        });
+        assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn references_are_texts_at_the_path_or_in_an_array_there() {
+        let value = json!({"a": ["k", 5, null, "l"], "b": {"c": "m"}});
+        assert_eq!(targets(&value, "a"), ["k", "l"]);
+        assert_eq!(targets(&value, "b.c"), ["m"]);
+        assert!(targets(&value, "x").is_empty());
+    }
+}

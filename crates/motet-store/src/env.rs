@@ -1,0 +1,432 @@
+//! An environment: documents, transactions and the log, as its user sees them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::catalog::{Define, VIOLATIONS_TYPE};
+use crate::commit::Batch;
+use crate::document::{Document, Record, check_key, check_name};
+use crate::engine::{Commit, Decide, Engine, Table};
+use crate::index::{Create, Drop, IndexState, IndexStatus, Progress};
+use crate::keys::TypeId;
+use crate::log::{Retention, SetRetention};
+use crate::read_set::ReadSet;
+use crate::shared::{Driver, Shared};
+use crate::transaction::{self, Transaction};
+use crate::{
+    Clock, Error, IndexSpec, KeyRange, Log, Patch, Query, TypeSpec, Write, keys, maintenance,
+};
+
+/// One environment of a store: its own documents, clock and log. Clones are handles on the same.
+///
+/// ```
+/// use motet_store::{Store, Write};
+/// use serde_json::json;
+///
+/// let env = Store::in_memory().env("default")?;
+/// let first = env.put("Order", "o-1", json!({"total": 10}))?;
+/// env.write(Write::update("Order", "o-1", json!({"total": 12})).if_version(first))?;
+///
+/// let order = env.get("Order", "o-1")?.expect("it was put");
+/// assert_eq!(order.value["total"], 12);
+/// assert!(order.version > first);
+/// # Ok::<(), motet_store::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Env {
+    shared: Arc<Shared>,
+}
+
+impl Env {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// An environment on an engine of the caller's, without a thread in the background: the caller
+    /// [maintains](Self::maintain) it. Every process of a store opens its own.
+    #[must_use]
+    pub fn on_engine(name: &str, engine: Arc<dyn Engine>, driver: Driver) -> Self {
+        Self::new(Arc::new(Shared::new(name, engine, driver)))
+    }
+
+    /// Does what is due in the background (removing what has expired, trimming the log, building
+    /// and clearing indexes) and says how soon to call again at the latest.
+    ///
+    /// # Errors
+    /// What the medium does; calling again later is right.
+    pub fn maintain(&self) -> Result<Duration, Error> {
+        maintenance::step(self)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Creates a document or replaces it, and gives its version.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn put(&self, type_name: &str, key: &str, value: Value) -> Result<Clock, Error> {
+        self.write(Write::put(type_name, key, value))
+    }
+
+    /// Creates a document and gives its version.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`]; otherwise as for [`write`](Self::write).
+    pub fn create(&self, type_name: &str, key: &str, value: Value) -> Result<Clock, Error> {
+        self.write(Write::create(type_name, key, value))
+    }
+
+    /// Replaces a document and gives its version.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; otherwise as for [`write`](Self::write).
+    pub fn update(&self, type_name: &str, key: &str, value: Value) -> Result<Clock, Error> {
+        self.write(Write::update(type_name, key, value))
+    }
+
+    /// Changes parts of a document and gives its version.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and [`Error::PatchInvalid`]; otherwise as for [`write`](Self::write).
+    pub fn patch(&self, type_name: &str, key: &str, patch: Patch) -> Result<Clock, Error> {
+        self.write(Write::patch(type_name, key, patch))
+    }
+
+    /// Removes a document and gives the clock of its removal.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; otherwise as for [`write`](Self::write).
+    pub fn remove(&self, type_name: &str, key: &str) -> Result<Clock, Error> {
+        self.write(Write::remove(type_name, key))
+    }
+
+    /// Does one write and gives the document's version. When it returns, the write is durable.
+    ///
+    /// # Errors
+    /// The write's own conditions; [`Error::VersionMismatch`]; sizes and names that are not
+    /// allowed; what the medium does. Nothing was written then.
+    pub fn write(&self, write: Write) -> Result<Clock, Error> {
+        let versions = self.write_all(vec![write])?;
+        Ok(versions[0])
+    }
+
+    /// Does all these writes in order or none, and gives the documents' versions.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write), for the first write that fails.
+    pub fn write_all(&self, writes: Vec<Write>) -> Result<Vec<Clock>, Error> {
+        self.commit(writes, ReadSet::default())
+    }
+
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn get(&self, type_name: &str, key: &str) -> Result<Option<Document>, Error> {
+        let mut document = None;
+        self.read_record(type_name, key, |record| {
+            document = Some(Document::from_record(key, &record));
+        })?;
+        document.transpose()
+    }
+
+    /// Reads a document's value as JSON text, without parsing it.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn get_json(&self, type_name: &str, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        let mut json = None;
+        self.read_record(type_name, key, |record| json = Some(record.json.to_vec()))?;
+        Ok(json)
+    }
+
+    /// Reads documents of a type in the order of their keys.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn range(&self, type_name: &str, range: &KeyRange) -> Result<Vec<Document>, Error> {
+        Transaction::begin(self)?.range(type_name, range)
+    }
+
+    /// A query of a type.
+    pub fn query(&self, type_name: &str) -> Query {
+        Query::new(self.clone(), type_name)
+    }
+
+    /// Runs a function on a consistent view and commits what it writes, all or nothing, only if
+    /// nothing that it read has changed meanwhile. Otherwise the function runs again on a newer
+    /// view: it must do nothing that cannot be repeated.
+    ///
+    /// ```
+    /// use motet_store::{Error, Store};
+    /// use serde_json::json;
+    ///
+    /// let env = Store::in_memory().env("default")?;
+    /// env.put("Account", "a", json!(100))?;
+    /// env.put("Account", "b", json!(0))?;
+    ///
+    /// env.transact(|tx| {
+    ///     let from = tx.get("Account", "a")?.map_or(0, |account| account.as_i64().unwrap_or(0));
+    ///     tx.put("Account", "a", json!(from - 30));
+    ///     tx.put("Account", "b", json!(30));
+    ///     Ok::<_, Error>(())
+    /// })?;
+    /// assert_eq!(env.get("Account", "a")?.map(|account| account.value), Some(json!(70)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the function returns, with nothing written; [`Error::Conflict`] after as many tries as
+    /// the store's limits allow; otherwise as for [`write`](Self::write).
+    pub fn transact<T, E: From<Error>>(
+        &self,
+        run: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        transaction::run(self, run)
+    }
+
+    /// Begins a transaction that is committed by hand.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn begin(&self) -> Result<Transaction, Error> {
+        Transaction::begin(self)
+    }
+
+    /// The names of the types that were ever written to, in order.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn types(&self) -> Result<Vec<String>, Error> {
+        pollster::block_on(async {
+            let view = self.shared.engine.view().await?;
+            let catalog = self.shared.catalog.of_view(view.as_ref()).await?;
+            let mut names: Vec<_> = catalog.type_names().map(str::to_owned).collect();
+            names.retain(|name| !name.starts_with('~'));
+            names.sort_unstable();
+            Ok(names)
+        })
+    }
+
+    /// The change log.
+    #[must_use]
+    pub fn log(&self) -> Log {
+        Log::new(Arc::clone(&self.shared))
+    }
+
+    /// Describes a type: its schema, its references, its time to live. It takes the place of an
+    /// earlier description. Documents that are there already are left as they are.
+    ///
+    /// # Errors
+    /// [`Error::SchemaInvalid`], [`Error::PathInvalid`] and [`Error::NameInvalid`] for what cannot
+    /// be.
+    pub fn define(&self, type_name: &str, spec: &TypeSpec) -> Result<(), Error> {
+        check_name(type_name)?;
+        spec.check()?;
+        let (shared, type_name) = (Arc::clone(&self.shared), type_name.to_owned());
+        self.decide(Box::new(Define { shared, type_name, spec: spec.clone() }))?;
+        self.shared.notify();
+        Ok(())
+    }
+
+    /// What a type asks of its documents.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn definition(&self, type_name: &str) -> Result<TypeSpec, Error> {
+        pollster::block_on(async {
+            let view = self.shared.engine.view().await?;
+            let catalog = self.shared.catalog.of_view(view.as_ref()).await?;
+            Ok(catalog.type_named(type_name).map(|found| found.spec.clone()).unwrap_or_default())
+        })
+    }
+
+    /// The documents of a type that did not fit its recorded schema when they were written: their
+    /// keys and what does not fit.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn violations(&self, type_name: &str) -> Result<Vec<(String, String)>, Error> {
+        check_name(type_name)?;
+        let prefix = format!("{type_name}/");
+        let range = KeyRange::prefix(&prefix);
+        let recorded = Transaction::begin(self)?.system_range(VIOLATIONS_TYPE, &range)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let rows = recorded
+            .iter()
+            .map(|document| (text(&document.value["key"]), text(&document.value["why"])));
+        Ok(rows.collect())
+    }
+
+    /// Makes an index and returns at once. Writers keep it from then on; what is there already is
+    /// added in the background, and queries use it when that is done. An index of the same name and
+    /// description is left as it is.
+    ///
+    /// # Errors
+    /// [`Error::IndexInvalid`], [`Error::PathInvalid`] or [`Error::FilterInvalid`] for what cannot
+    /// be; [`Error::IndexExists`] if there is another index of this name.
+    pub fn create_index(&self, type_name: &str, name: &str, spec: &IndexSpec) -> Result<(), Error> {
+        check_name(type_name)?;
+        check_name(name)?;
+        self.decide(Box::new(Create {
+            shared: Arc::clone(&self.shared),
+            type_name: type_name.into(),
+            name: name.into(),
+            spec: spec.clone(),
+        }))?;
+        self.shared.notify();
+        Ok(())
+    }
+
+    /// Drops an index. Its room is freed in the background.
+    ///
+    /// # Errors
+    /// [`Error::IndexNotFound`].
+    pub fn drop_index(&self, type_name: &str, name: &str) -> Result<(), Error> {
+        let (type_name, name) = (type_name.to_owned(), name.to_owned());
+        self.decide(Box::new(Drop { shared: Arc::clone(&self.shared), type_name, name }))?;
+        self.shared.notify();
+        Ok(())
+    }
+
+    /// The indexes of a type, by name.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn indexes(&self, type_name: &str) -> Result<Vec<IndexStatus>, Error> {
+        pollster::block_on(async {
+            let view = self.shared.engine.view().await?;
+            let catalog = self.shared.catalog.of_view(view.as_ref()).await?;
+            let Some(record) = catalog.type_named(type_name) else { return Ok(Vec::new()) };
+            let mut statuses = Vec::new();
+            let own = |name: &str| name.starts_with('~');
+            for index in catalog.indexes(TypeId(record.id)).iter().filter(|one| !own(&one.name)) {
+                let scanned = match index.record.state {
+                    IndexState::Building => {
+                        Some(Progress::load(view.as_ref(), index.record.id).await?.scanned)
+                    }
+                    _ => None,
+                };
+                statuses.push(IndexStatus {
+                    name: index.name.clone(),
+                    spec: index.record.spec.clone(),
+                    state: index.record.state.clone(),
+                    scanned,
+                });
+            }
+            statuses.sort_by(|one, other| one.name.cmp(&other.name));
+            Ok(statuses)
+        })
+    }
+
+    /// How much of the log is kept.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn retention(&self) -> Result<Retention, Error> {
+        pollster::block_on(async {
+            let view = self.shared.engine.view().await?;
+            Retention::load(view.as_ref()).await
+        })
+    }
+
+    /// Sets how much of the log is kept, for all processes and from now on.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn set_retention(&self, retention: Retention) -> Result<(), Error> {
+        self.decide(Box::new(SetRetention(retention)))?;
+        self.shared.notify();
+        Ok(())
+    }
+
+    /// Why the work in the background (removing what has expired, trimming the log) failed the last
+    /// time it was tried; `None` while it succeeds. It is tried again every ten seconds.
+    #[must_use]
+    pub fn maintenance_error(&self) -> Option<Error> {
+        self.shared.maintenance_error()
+    }
+
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Checks writes, has them committed, and tells those who wait for changes.
+    pub(crate) fn commit(&self, writes: Vec<Write>, reads: ReadSet) -> Result<Vec<Clock>, Error> {
+        let max = self.shared.limits.batch_writes_max;
+        if writes.len() > max {
+            return Err(Error::BatchTooLarge { writes: writes.len(), max });
+        }
+        writes.iter().try_for_each(Write::check)?;
+        let (batch, versions) = Batch::new(Arc::clone(&self.shared), writes, reads);
+        self.decide(Box::new(batch))?;
+        Ok(versions.take())
+    }
+
+    pub(crate) fn decide(&self, decider: Box<dyn Decide>) -> Result<Commit, Error> {
+        let mut results = pollster::block_on(self.shared.engine.write(vec![decider]));
+        let commit = results.pop().expect("an engine answers once per decider")?;
+        if commit.clock > commit.before {
+            self.shared.notify();
+        }
+        Ok(commit)
+    }
+
+    fn read_record(
+        &self,
+        type_name: &str,
+        key: &str,
+        each: impl FnOnce(Record<'_>),
+    ) -> Result<(), Error> {
+        check_name(type_name)?;
+        check_key(key)?;
+        pollster::block_on(self.read_record_async(type_name, key, each))
+    }
+
+    /// One question to the engine, unless the type is one that this handle has not seen yet.
+    async fn read_record_async(
+        &self,
+        type_name: &str,
+        key: &str,
+        each: impl FnOnce(Record<'_>),
+    ) -> Result<(), Error> {
+        let view = self.shared.engine.view().await?;
+        let mut catalog = self.shared.catalog.newest();
+        if !catalog.has_type(type_name) {
+            catalog = self.shared.catalog.of_view(view.as_ref()).await?;
+        }
+        let Some(type_record) = catalog.type_named(type_name) else { return Ok(()) };
+        let at = keys::document(TypeId(type_record.id), key);
+        let mut each = Some(each);
+        let mut found = Ok(());
+        let mut show = |_: usize, bytes: Option<&[u8]>| {
+            found = match bytes.map(Record::from_bytes) {
+                None => Ok(()),
+                Some(None) => Err(damaged(type_name, key)),
+                Some(Some(record)) => {
+                    if record.is_live(self.shared.unix_ms())
+                        && let Some(each) = each.take()
+                    {
+                        each(record);
+                    }
+                    Ok(())
+                }
+            };
+        };
+        view.get_many(Table::Documents, &[&at], &mut show).await?;
+        found
+    }
+}
+
+fn damaged(type_name: &str, key: &str) -> Error {
+    Error::Damaged {
+        what: format!("{type_name} {key:?}"),
+        why: "its record has another format".into(),
+    }
+}

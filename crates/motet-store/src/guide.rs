@@ -1,0 +1,10 @@
+//! Guides by task. Their examples are tested with the crate's.
+
+#[doc = include_str!("../../../docs/guide/documents.md")]
+pub mod documents {}
+
+#[doc = include_str!("../../../docs/guide/querying.md")]
+pub mod querying {}
+
+#[doc = include_str!("../../../docs/guide/transactions-and-log.md")]
+pub mod transactions_and_log {}

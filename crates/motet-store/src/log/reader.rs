@@ -1,0 +1,278 @@
+//! Reading the log, and following it.
+
+use core::ops::ControlFlow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{Op, decode};
+use crate::catalog::Catalog;
+use crate::engine::{Table, View};
+use crate::keys::TypeId;
+use crate::shared::Shared;
+use crate::{Clock, Error, Head, Hlc, keys, lookup};
+
+/// One change of one document.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Change {
+    /// Its place in the log, and the version that it gave the document.
+    pub clock: Clock,
+    /// The document's type.
+    pub type_name: String,
+    /// The document's key.
+    pub key: String,
+    /// What was done.
+    pub op: Op,
+    /// The document's version before; `None` if there was no document.
+    pub previous: Option<Clock>,
+    /// When, by the writing process's clock; later than that of every earlier transaction.
+    pub time: Hlc,
+    /// The process instance that wrote it.
+    pub origin: u64,
+    /// The clock of the first change of its transaction: changes of one transaction share it.
+    pub transaction: Clock,
+    /// The value that it gave the document, where the log keeps values.
+    pub value: Option<Value>,
+}
+
+/// A change without its value, borrowed from the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangeHeader<'a> {
+    /// Its place in the log.
+    pub clock: Clock,
+    /// The document's type.
+    pub type_name: &'a str,
+    /// The document's key.
+    pub key: &'a str,
+    /// What was done.
+    pub op: Op,
+    /// The document's version before; `None` if there was no document.
+    pub previous: Option<Clock>,
+    /// When, by the writing process's clock.
+    pub time: Hlc,
+    /// The process instance that wrote it.
+    pub origin: u64,
+    /// The clock of the first change of its transaction.
+    pub transaction: Clock,
+    /// The value as JSON text, not parsed.
+    pub json: Option<&'a [u8]>,
+}
+
+impl ChangeHeader<'_> {
+    fn to_change(self) -> Result<Change, Error> {
+        let value = self.json.map(serde_json::from_slice).transpose();
+        Ok(Change {
+            clock: self.clock,
+            type_name: self.type_name.into(),
+            key: self.key.into(),
+            op: self.op,
+            previous: self.previous,
+            time: self.time,
+            origin: self.origin,
+            transaction: self.transaction,
+            value: value.map_err(|error| super::damaged(self.clock, error))?,
+        })
+    }
+}
+
+/// The change log of an environment.
+///
+/// ```
+/// use motet_store::{Clock, Op, Store};
+/// use serde_json::json;
+///
+/// let env = Store::in_memory().env("default")?;
+/// env.put("Order", "o-1", json!({"total": 10}))?;
+/// env.remove("Order", "o-1")?;
+///
+/// let changes = env.log().read(Clock::ZERO, 100)?;
+/// assert_eq!(changes[0].op, Op::Put);
+/// assert_eq!(changes[1].op, Op::Remove);
+/// assert_eq!(changes[1].previous, Some(changes[0].clock));
+/// # Ok::<(), motet_store::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Log {
+    shared: Arc<Shared>,
+}
+
+impl Log {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Where the log ends.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn head(&self) -> Result<Head, Error> {
+        pollster::block_on(async { lookup::head(self.view().await?.as_ref()).await })
+    }
+
+    /// Up to `limit` changes after this clock.
+    ///
+    /// # Errors
+    /// [`Error::LogTruncated`] if changes after it are no longer kept.
+    pub fn read(&self, after: Clock, limit: usize) -> Result<Vec<Change>, Error> {
+        let mut changes = Vec::new();
+        let mut failed = None;
+        self.visit(after, |header| {
+            if changes.len() == limit {
+                return ControlFlow::Break(());
+            }
+            match header.to_change() {
+                Ok(change) => changes.push(change),
+                Err(error) => failed = Some(error),
+            }
+            if failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        failed.map_or(Ok(changes), Err)
+    }
+
+    /// Shows every change after this clock, in order and without parsing values, until there is no
+    /// more or `each` breaks off.
+    ///
+    /// # Errors
+    /// [`Error::LogTruncated`] if changes after it are no longer kept.
+    pub fn visit(
+        &self,
+        after: Clock,
+        mut each: impl FnMut(ChangeHeader<'_>) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        pollster::block_on(async {
+            let view = self.view().await?;
+            let catalog = self.shared.catalog.of_view(view.as_ref()).await?;
+            visit(view.as_ref(), &catalog, after, &mut each).await
+        })
+    }
+
+    /// Follows the log from the change after this clock.
+    #[must_use]
+    pub fn tail(&self, after: Clock) -> Tail {
+        Tail { log: self.clone(), after, ready: VecDeque::new(), failed: false }
+    }
+
+    async fn view(&self) -> Result<Box<dyn View>, Error> {
+        self.shared.engine.view().await
+    }
+}
+
+async fn visit(
+    view: &dyn View,
+    catalog: &Catalog,
+    after: Clock,
+    each: &mut dyn FnMut(ChangeHeader<'_>) -> ControlFlow<()>,
+) -> Result<(), Error> {
+    let mut failed = None;
+    let mut expected = after.plus(1);
+    let mut show = |key: &[u8], bytes: &[u8]| match header(catalog, expected, key, bytes) {
+        Ok(header) => {
+            expected = expected.plus(1);
+            each(header)
+        }
+        Err(error) => {
+            failed = Some(error);
+            ControlFlow::Break(())
+        }
+    };
+    lookup::range(view, Table::Log, &keys::log(after.plus(1)), None, &mut show).await?;
+    failed.map_or(Ok(()), Err)
+}
+
+/// The entry with this key, which has to be the expected one: the log has no gaps.
+fn header<'a>(
+    catalog: &'a Catalog,
+    expected: Clock,
+    key: &[u8],
+    bytes: &'a [u8],
+) -> Result<ChangeHeader<'a>, Error> {
+    let clock = key.try_into().map(Clock::from_bytes).map_err(|_| Error::Damaged {
+        what: "a key of the log".into(),
+        why: format!("it has {} bytes", key.len()),
+    })?;
+    if clock != expected {
+        return Err(Error::LogTruncated { asked: expected, kept_from: clock });
+    }
+    let entry = decode(clock, bytes)?;
+    let type_name = catalog
+        .type_name(TypeId(entry.type_id))
+        .ok_or_else(|| super::damaged(clock, "its type is not in the catalogue"))?;
+    Ok(ChangeHeader {
+        clock,
+        type_name,
+        key: entry.key,
+        op: entry.op,
+        previous: Some(Clock::new(entry.previous)).filter(|previous| *previous > Clock::ZERO),
+        time: Hlc::from_number(entry.time),
+        origin: entry.origin,
+        transaction: Clock::new(entry.transaction),
+        json: entry.json,
+    })
+}
+
+/// Follows a log: gives the changes that are there, then waits for more.
+///
+/// As an iterator it waits without end, and ends after an error; [`next_within`](Self::next_within) waits for a bounded
+/// time.
+pub struct Tail {
+    log: Log,
+    after: Clock,
+    ready: VecDeque<Change>,
+    /// Whether the iterator has given an error, and so its last item.
+    failed: bool,
+}
+
+impl Tail {
+    /// The clock of the last change that was given: where to go on later.
+    #[must_use]
+    pub const fn position(&self) -> Clock {
+        self.after
+    }
+
+    /// The next change, or `None` if none comes within this time.
+    ///
+    /// # Errors
+    /// [`Error::LogTruncated`] if the next change is no longer kept.
+    pub fn next_within(&mut self, time: Duration) -> Result<Option<Change>, Error> {
+        let deadline = Instant::now() + time;
+        loop {
+            if let Some(change) = self.ready.pop_front() {
+                self.after = change.clock;
+                return Ok(Some(change));
+            }
+            let seen = self.log.shared.signal.count();
+            self.ready = self.log.read(self.after, TAIL_CHANGES_MAX)?.into();
+            if self.ready.is_empty() {
+                if Instant::now() >= deadline {
+                    return Ok(None);
+                }
+                self.log.shared.signal.wait(seen, deadline);
+            }
+        }
+    }
+}
+
+impl Iterator for Tail {
+    type Item = Result<Change, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.failed {
+            match self.next_within(crate::signal::BACKSTOP) {
+                Ok(None) => {}
+                Ok(Some(change)) => return Some(Ok(change)),
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// How many changes a tail reads at once.
+const TAIL_CHANGES_MAX: usize = 256;

@@ -1,0 +1,198 @@
+//! How much of the log is kept.
+
+use core::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{EntryRecord, decode};
+use crate::engine::{Answer, Decide, Decision, Direction, Range, Read, Table, Transaction, Writes};
+use crate::shared::Shared;
+use crate::{Clock, Error, Hlc, keys, lookup};
+
+/// How much of an environment's log is kept. It is a setting of the environment, the same for all
+/// processes. The newest change is always kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Retention {
+    /// Entries older than this are trimmed. Unset at first: age alone trims nothing.
+    #[serde(default, with = "duration_ms", skip_serializing_if = "Option::is_none")]
+    pub age: Option<Duration>,
+    /// The oldest entries are trimmed while all together take more bytes than this, counted as key
+    /// and value and 48 bytes each. 1 GiB at first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { age: None, bytes: Some(BYTES_DEFAULT) }
+    }
+}
+
+impl Retention {
+    /// Keeps everything. The log grows with every change.
+    #[must_use]
+    pub const fn everything() -> Self {
+        Self { age: None, bytes: None }
+    }
+
+    /// Also trims what is older than this.
+    #[must_use]
+    pub const fn age(mut self, age: Duration) -> Self {
+        self.age = Some(age);
+        self
+    }
+
+    /// Also trims the oldest beyond this size.
+    #[must_use]
+    pub const fn bytes(mut self, bytes: u64) -> Self {
+        self.bytes = Some(bytes);
+        self
+    }
+
+    pub(crate) async fn load(from: &dyn Read) -> Result<Self, Error> {
+        match lookup::one(from, Table::Catalog, RETENTION_KEY).await? {
+            None => Ok(Self::default()),
+            Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| Error::Damaged {
+                what: "the catalogue's retention of the log".into(),
+                why: error.to_string(),
+            }),
+        }
+    }
+}
+
+/// Sets the retention.
+pub(crate) struct SetRetention(pub(crate) Retention);
+
+impl Decide for SetRetention {
+    fn decide<'a>(&'a mut self, _: &'a dyn Transaction) -> Answer<'a, Result<Decision, Error>> {
+        let json = serde_json::to_vec(&self.0).expect("numbers can be written");
+        let mut writes = Writes::default();
+        writes.put(Table::Catalog, RETENTION_KEY, &json);
+        Answer::now(Ok(Decision { writes, changes: 0 }))
+    }
+}
+
+/// Removes a stretch of the log's oldest entries.
+#[derive(Debug)]
+pub(crate) struct Trim {
+    first: Clock,
+    last: Clock,
+}
+
+impl Trim {
+    /// The next stretch that is to go, if any is.
+    pub(crate) async fn plan(shared: &Arc<Shared>) -> Result<Option<Self>, Error> {
+        let view = shared.engine.view().await?;
+        let view = view.as_ref();
+        let retention = Retention::load(view).await?;
+        let Some(first) = end(view, Direction::Forward).await? else { return Ok(None) };
+        let Some(newest) = end(view, Direction::Backward).await? else { return Ok(None) };
+        let goes = Goes::new(retention, &newest, shared.unix_ms());
+        if !goes.is_due(&first) {
+            return Ok(None);
+        }
+        // Size and time only grow with the clock: bisect for the last one that goes.
+        let (mut last, mut kept) = (first.clock, newest.clock);
+        while kept.number() - last.number() > 1 {
+            let middle = Clock::new(last.number().midpoint(kept.number()));
+            let goes = at(view, middle).await?.is_some_and(|entry| goes.is_due(&entry));
+            if goes { last = middle } else { kept = middle }
+        }
+        let entries = shared.limits.background_batch(TRIM_ENTRIES_MAX);
+        let batch = first.clock.plus(entries as u64 - 1);
+        Ok((first.clock < newest.clock).then(|| Self { first: first.clock, last: last.min(batch) }))
+    }
+}
+
+impl Decide for Trim {
+    fn decide<'a>(&'a mut self, _: &'a dyn Transaction) -> Answer<'a, Result<Decision, Error>> {
+        let mut writes = Writes::default();
+        for clock in self.first.number()..=self.last.number() {
+            writes.remove(Table::Log, &keys::log(Clock::new(clock)));
+        }
+        Answer::now(Ok(Decision { writes, changes: 0 }))
+    }
+}
+
+/// What the rules look at.
+#[derive(Clone, Copy)]
+struct Mark {
+    clock: Clock,
+    time: Hlc,
+    total_bytes: u64,
+}
+
+impl Mark {
+    const fn new(clock: Clock, entry: &EntryRecord<'_>) -> Self {
+        let time = Hlc::from_number(entry.time);
+        Self { clock, time, total_bytes: entry.total_bytes }
+    }
+}
+
+/// Which entries go.
+struct Goes {
+    before_ms: Option<u64>,
+    up_to_bytes: Option<u64>,
+}
+
+impl Goes {
+    fn new(retention: Retention, newest: &Mark, now_ms: u64) -> Self {
+        let before_ms = retention
+            .age
+            .map(|age| now_ms.saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)));
+        let up_to_bytes = retention.bytes.map(|bytes| newest.total_bytes.saturating_sub(bytes));
+        Self { before_ms, up_to_bytes }
+    }
+
+    fn is_due(&self, mark: &Mark) -> bool {
+        self.before_ms.is_some_and(|before_ms| mark.time.unix_ms() < before_ms)
+            || self.up_to_bytes.is_some_and(|up_to_bytes| mark.total_bytes <= up_to_bytes)
+    }
+}
+
+async fn at(view: &dyn Read, clock: Clock) -> Result<Option<Mark>, Error> {
+    let bytes = lookup::one(view, Table::Log, &keys::log(clock)).await?;
+    bytes.map(|bytes| Ok(Mark::new(clock, &decode(clock, &bytes)?))).transpose()
+}
+
+/// The entry at one end of the log.
+async fn end(view: &dyn Read, direction: Direction) -> Result<Option<Mark>, Error> {
+    let mut found = Ok(None);
+    let mut show = |key: &[u8], bytes: &[u8]| {
+        let clock = key.try_into().map_or(Clock::ZERO, Clock::from_bytes);
+        found = decode(clock, bytes).map(|entry| Some(Mark::new(clock, &entry)));
+        ControlFlow::Break(())
+    };
+    let (from, to) = (Bound::Unbounded, Bound::Unbounded);
+    view.range(Range { table: Table::Log, from, to, direction }, &mut show).await?;
+    found
+}
+
+mod duration_ms {
+    use super::{Deserialize, Duration};
+
+    #[expect(clippy::ref_option, reason = "the signature is serde's")]
+    pub(super) fn serialize<S: serde::Serializer>(
+        duration: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let ms = duration.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+        serde::Serialize::serialize(&ms, serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+    }
+}
+
+const RETENTION_KEY: &[u8] = b"log/retention";
+const BYTES_DEFAULT: u64 = 1 << 30;
+
+/// How many entries one transaction removes.
+const TRIM_ENTRIES_MAX: usize = 2_000;

@@ -1,0 +1,246 @@
+//! Queries: documents of a type that match a filter, in an order, page by page.
+
+mod cursor;
+mod order;
+mod plan;
+mod run;
+
+use serde_json::{Map, Value};
+
+use crate::document::{Document, check_name};
+use crate::filter::Filter;
+use crate::value::Path;
+use crate::{Env, Error};
+pub(crate) use cursor::Cursor;
+pub(crate) use order::Order;
+
+/// A query of one type. It is asked with [`rows`](Self::rows), [`page`](Self::page),
+/// [`count`](Self::count) or [`explain`](Self::explain).
+///
+/// Documents with the same sort values come in the order of their keys, in the direction of the
+/// last sort field. A document with several values in a sort field counts with its smallest, or
+/// with its greatest if the field is descending. Without a sort, the order is that of the index
+/// that is used, or of the keys.
+///
+/// ```
+/// use motet_store::Store;
+/// use serde_json::json;
+///
+/// let env = Store::in_memory().env("default")?;
+/// env.put("Order", "o-1", json!({"total": 30, "open": true}))?;
+/// env.put("Order", "o-2", json!({"total": 20, "open": true}))?;
+/// env.put("Order", "o-3", json!({"total": 10, "open": false}))?;
+///
+/// let open = env.query("Order").filter(json!({"open": true})).sort("total").limit(20).rows()?;
+/// let keys: Vec<_> = open.iter().map(|order| order.key.as_str()).collect();
+/// assert_eq!(keys, ["o-2", "o-1"]);
+/// # Ok::<(), motet_store::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "a query does nothing until it is asked"]
+pub struct Query {
+    env: Env,
+    type_name: String,
+    filter: Value,
+    sort: Vec<(String, bool)>,
+    limit: Option<usize>,
+    after: Option<String>,
+    project: Option<Vec<String>>,
+}
+
+/// One page of a query's documents.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Page {
+    /// The documents.
+    pub rows: Vec<Document>,
+    /// What to give [`Query::after`] for the next page; `None` if this is the last.
+    pub next: Option<String>,
+}
+
+/// How a query is answered, and what it cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Explain {
+    /// The index that is used; `None` if all documents of the type are read.
+    pub index: Option<String>,
+    /// How many ranges of the index are read.
+    pub ranges: usize,
+    /// Whether documents have to be sorted after they were read.
+    pub sorts: bool,
+    /// How many entries of the index were read.
+    pub entries_examined: usize,
+    /// How many documents were read.
+    pub documents_examined: usize,
+    /// How many documents the query gives.
+    pub returned: usize,
+}
+
+/// What a query asks for, read and found to be a query.
+pub(crate) struct Parsed {
+    pub(crate) filter: Filter,
+    /// As it was written, to compare it with those of partial indexes.
+    pub(crate) filter_json: Value,
+    pub(crate) order: Order,
+    pub(crate) limit: Option<usize>,
+    pub(crate) after: Option<Cursor>,
+}
+
+impl Query {
+    pub(crate) fn new(env: Env, type_name: &str) -> Self {
+        Self {
+            env,
+            type_name: type_name.into(),
+            filter: Value::Object(Map::new()),
+            sort: Vec::new(),
+            limit: None,
+            after: None,
+            project: None,
+        }
+    }
+
+    /// Only documents that match; [`filter`](crate::filter) has the language. A later filter takes
+    /// the place of an earlier one.
+    pub fn filter(mut self, filter: Value) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Then by this field, small values first.
+    pub fn sort(mut self, path: impl Into<String>) -> Self {
+        self.sort.push((path.into(), false));
+        self
+    }
+
+    /// Then by this field, great values first.
+    pub fn sort_descending(mut self, path: impl Into<String>) -> Self {
+        self.sort.push((path.into(), true));
+        self
+    }
+
+    /// At most this many documents.
+    pub const fn limit(mut self, limit: usize) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// The page after the one that gave this cursor. The query must be the same otherwise.
+    pub fn after(mut self, cursor: impl Into<String>) -> Self {
+        self.after = Some(cursor.into());
+        self
+    }
+
+    /// Only these fields of each document.
+    pub fn project(mut self, paths: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.project = Some(paths.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The documents.
+    ///
+    /// # Errors
+    /// What is not a filter or path; [`Error::ResultTooLarge`] for a query without a limit that
+    /// gives more than [`ROWS_MAX`] documents; what the medium does.
+    pub fn rows(&self) -> Result<Vec<Document>, Error> {
+        self.page().map(|page| page.rows)
+    }
+
+    /// The documents, and where the next page begins.
+    ///
+    /// # Errors
+    /// As for [`rows`](Self::rows); [`Error::CursorInvalid`] for a cursor of another query, or one
+    /// whose index is no more.
+    pub fn page(&self) -> Result<Page, Error> {
+        let found = self.run()?;
+        let paths = self.project.as_ref().map(|paths| {
+            paths.iter().map(|path| Path::parse(path)).collect::<Result<Vec<_>, Error>>()
+        });
+        let paths = paths.transpose()?;
+        let rows = found.rows.into_iter().map(|mut document| {
+            if let Some(paths) = &paths {
+                document.value = project(&document.value, paths);
+            }
+            document
+        });
+        Ok(Page { rows: rows.collect(), next: found.next.map(|cursor| cursor.to_text()) })
+    }
+
+    /// How many documents match, whatever the limit.
+    ///
+    /// # Errors
+    /// As for [`rows`](Self::rows).
+    pub fn count(&self) -> Result<usize, Error> {
+        check_name(&self.type_name)?;
+        let parsed = Parsed { limit: None, after: None, ..self.parse()? };
+        pollster::block_on(run::count(self.env.shared(), &self.type_name, &parsed))
+    }
+
+    /// How the query is answered. It is run for that.
+    ///
+    /// # Errors
+    /// As for [`rows`](Self::rows).
+    pub fn explain(&self) -> Result<Explain, Error> {
+        self.run().map(|found| found.explain)
+    }
+
+    fn run(&self) -> Result<run::Found, Error> {
+        check_name(&self.type_name)?;
+        let parsed = self.parse()?;
+        pollster::block_on(run::run(self.env.shared(), &self.type_name, &parsed))
+    }
+
+    fn parse(&self) -> Result<Parsed, Error> {
+        Ok(Parsed {
+            filter: Filter::parse(&self.filter)?,
+            filter_json: self.filter.clone(),
+            order: Order::parse(&self.sort)?,
+            limit: self.limit,
+            after: self.after.as_deref().map(Cursor::from_text).transpose()?,
+        })
+    }
+}
+
+/// The value with nothing but what these paths lead to.
+fn project(value: &Value, paths: &[Path]) -> Value {
+    let mut projected = Map::new();
+    for path in paths {
+        take(value, &mut projected, path.as_str());
+    }
+    Value::Object(projected)
+}
+
+fn take(from: &Value, into: &mut Map<String, Value>, path: &str) {
+    let Value::Object(fields) = from else { return };
+    match path.split_once('.') {
+        None => {
+            if let Some(value) = fields.get(path) {
+                into.insert(path.into(), value.clone());
+            }
+        }
+        Some((first, rest)) => {
+            let Some(inner @ Value::Object(_)) = fields.get(first) else { return };
+            let target = into.entry(first).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(target) = target {
+                take(inner, target, rest);
+            }
+        }
+    }
+}
+
+/// The most documents of a query without a limit.
+pub const ROWS_MAX: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_projection_has_only_what_its_paths_lead_to() {
+        let value = json!({"a": {"b": 1, "c": 2}, "d": 3, "e": [1]});
+        let paths = ["a.b", "d", "x", "e.0"].map(|path| Path::parse(path).unwrap());
+        assert_eq!(project(&value, &paths), json!({"a": {"b": 1}, "d": 3}));
+        assert_eq!(project(&json!(5), &paths), json!({}));
+    }
+}

@@ -1,0 +1,180 @@
+//! A store: environments by name.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::document::check_name;
+use crate::engine::lmdb::{self, Lmdb};
+use crate::engine::{Engine, memory::Memory, system_clock};
+use crate::shared::{Driver, Shared};
+use crate::signal::poke::Poker;
+use crate::signal::{Signal, Wake};
+use crate::{Env, Error, Limits, maintenance};
+
+/// A store: environments by name, each with its own documents, clock and log. Clones are handles on
+/// the same.
+///
+/// ```
+/// use motet_store::Store;
+/// use serde_json::json;
+///
+/// let directory = tempfile::tempdir()?;
+/// let store = Store::open(directory.path().join("data"))?;
+/// let env = store.env("default")?;
+/// env.put("Order", "o-1", json!({"total": 10}))?;
+/// assert!(env.get("Order", "o-1")?.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+/// How a store is opened.
+#[derive(Clone, Debug, Default)]
+pub struct StoreOptions {
+    /// Sizes that it allows.
+    pub limits: Limits,
+    /// How its environments are kept on disk.
+    pub engine: lmdb::Options,
+}
+
+struct Inner {
+    options: StoreOptions,
+    files: Option<Files>,
+    open: Mutex<HashMap<String, Env>>,
+}
+
+/// A store on disk.
+struct Files {
+    path: PathBuf,
+    poker: Arc<Poker>,
+    listeners: Arc<Listeners>,
+}
+
+/// The environments that are woken when another process pokes: whichever of them it was about, each
+/// looks at its own log.
+#[derive(Default)]
+struct Listeners(Mutex<Vec<Weak<Signal>>>);
+
+impl Store {
+    /// Opens the store in this directory, or makes one in an empty or absent directory. Any number
+    /// of processes may have it open.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] if the directory holds something else; [`Error::ReadOnly`] and
+    /// [`Error::Io`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path, StoreOptions::default())
+    }
+
+    /// Opens a store with options.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self, Error> {
+        let path = prepare(path.as_ref())?;
+        let listeners = Arc::new(Listeners::default());
+        let poker = Poker::start(&path, random()?, Arc::clone(&listeners) as Arc<dyn Wake>)?;
+        Ok(Self::new(options, Some(Files { path, poker: Arc::new(poker), listeners })))
+    }
+
+    /// A store whose documents go with the process.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self::new(StoreOptions::default(), None)
+    }
+
+    /// Opens the environment of this name, and makes it where there is none.
+    ///
+    /// # Errors
+    /// [`Error::NameInvalid`]; for a store on disk [`Error::StoreNewer`], [`Error::Corrupt`],
+    /// [`Error::WriterStalled`] if a stopped process keeps others from opening it, and
+    /// [`Error::Io`].
+    pub fn env(&self, name: &str) -> Result<Env, Error> {
+        check_name(name)?;
+        let mut open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(env) = open.get(name) {
+            return Ok(env.clone());
+        }
+        let env = self.inner.open(name)?;
+        open.insert(name.into(), env.clone());
+        Ok(env)
+    }
+
+    fn new(options: StoreOptions, files: Option<Files>) -> Self {
+        Self { inner: Arc::new(Inner { options, files, open: Mutex::default() }) }
+    }
+}
+
+impl Inner {
+    fn open(&self, name: &str) -> Result<Env, Error> {
+        let engine: Arc<dyn Engine> = match &self.files {
+            None => Arc::new(Memory::default()),
+            Some(files) => {
+                let path = files.path.join(ENVIRONMENTS).join(name);
+                Arc::new(Lmdb::open(path, &self.options.engine)?)
+            }
+        };
+        let shared = Arc::new(Shared::new(
+            name,
+            engine,
+            Driver {
+                instance: random()?,
+                limits: self.options.limits,
+                wall_clock: system_clock(),
+                outward: self.files.as_ref().map(|files| Arc::clone(&files.poker) as Arc<dyn Wake>),
+            },
+        ));
+        if let Some(files) = &self.files {
+            files.listeners.add(&shared.signal);
+        }
+        maintenance::start(&shared)?;
+        Ok(Env::new(shared))
+    }
+}
+
+impl Listeners {
+    fn add(&self, signal: &Arc<Signal>) {
+        let mut signals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        signals.retain(|signal| signal.strong_count() > 0);
+        signals.push(Arc::downgrade(signal));
+    }
+}
+
+impl Wake for Listeners {
+    fn wake(&self) {
+        let signals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        signals.iter().filter_map(Weak::upgrade).for_each(|signal| signal.notify());
+    }
+}
+
+/// Makes the directory if it is absent, and refuses one that holds something else.
+fn prepare(path: &Path) -> Result<PathBuf, Error> {
+    let environments = path.join(ENVIRONMENTS);
+    let is_foreign = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+        && !environments.is_dir();
+    if is_foreign || path.is_file() {
+        let why = "it is not empty and has no environments";
+        return Err(Error::NotAStore { path: path.into(), why });
+    }
+    fs::create_dir_all(&environments).map_err(|cause| match cause.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            Error::ReadOnly { path: path.into() }
+        }
+        io::ErrorKind::StorageFull => Error::DiskFull,
+        _ => Error::io(format!("making {}", environments.display()), cause),
+    })?;
+    let found = path.canonicalize();
+    found.map_err(|cause| Error::io(format!("looking for {}", path.display()), cause))
+}
+
+fn random() -> Result<u64, Error> {
+    getrandom::u64().map_err(|cause| Error::io("asking the system for randomness", cause.into()))
+}
+
+/// The folder of environments within a store.
+const ENVIRONMENTS: &str = "env";
