@@ -11,9 +11,9 @@ use tokio::time::timeout;
 
 use crate::Scale;
 use crate::client::Client;
-use motet_bench_figures::Figure;
 use crate::server::Server;
 use crate::usage;
+use motet_bench_figures::Figure;
 
 const PINGS: u64 = 2;
 /// Connections being opened at a time.

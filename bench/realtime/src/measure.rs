@@ -9,12 +9,12 @@ use anyhow::Result;
 
 use crate::Scale;
 use crate::fanout::Fanout;
-use motet_bench_figures::Figure;
 use crate::peers;
 use crate::pubsub::Protocol;
 use crate::server::Server;
 use crate::statistics::{median, percentile};
 use crate::usage;
+use motet_bench_figures::Figure;
 
 /// Everybody may do everything; channels keep no history, as the peers' do not.
 const CONFIG: &str = "[client]\ninsecure = true\n";

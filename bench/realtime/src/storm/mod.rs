@@ -13,8 +13,8 @@ use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use crate::Scale;
-use motet_bench_figures::Figure;
 use crate::server::Server;
+use motet_bench_figures::Figure;
 use publisher::{Acknowledged, Publisher};
 use subscriber::{Crowd, Member};
 
