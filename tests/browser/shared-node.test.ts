@@ -126,7 +126,11 @@ test("B26: a SharedWorker that could not load its module serves the page that co
   const second = await bus.open({ topics: [TOPIC] });
   const found = await second.evaluate(() => ({ host: B.bus.status.host, errors: B.errors.length }));
   assert.deepEqual(found, { host: { kind: "shared-worker", reason: "wanted: shared" }, errors: 0 });
-  await first.waitFor("runs in it as well", SOON_MS, () => B.bus.status.host?.kind === "shared-worker");
+  await first.waitFor(
+    "runs in it as well",
+    SOON_MS,
+    () => B.bus.status.host?.kind === "shared-worker" && B.bus.snapshot().self.nodeId !== undefined,
+  );
   const [one, other] = await nodeIds([first, second]);
   assert.equal(one, other);
 });
