@@ -18,4 +18,5 @@ mod schedule;
 mod server;
 mod setup;
 pub mod shrink;
+pub mod store;
 mod world;

@@ -10,6 +10,7 @@ use core::ops::ControlFlow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use motet_protocol::fault::planted;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -208,10 +209,15 @@ impl Cache {
     /// epoch then comes again with another content.
     pub(crate) async fn of_transaction(&self, open: &dyn Read) -> Result<Arc<Catalog>, Error> {
         let newest = self.newest();
-        if epoch(open).await? == newest.epoch {
+        let skips = planted("skip-epoch-check") && newest.epoch > 0;
+        if skips || epoch(open).await? == newest.epoch {
             return Ok(newest);
         }
-        Catalog::load(open).await.map(Arc::new)
+        let catalog = Catalog::load(open).await.map(Arc::new)?;
+        if planted("keep-uncommitted-catalog") {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&catalog);
+        }
+        Ok(catalog)
     }
 }
 
