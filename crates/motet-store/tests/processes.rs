@@ -4,7 +4,10 @@
 //! names, and says on its output what it has reached.
 
 #![cfg(unix)]
-#![allow(clippy::print_stdout, reason = "children talk to their parent on it, and figures are printed")]
+#![allow(
+    clippy::print_stdout,
+    reason = "children talk to their parent on it, and figures are printed"
+)]
 
 mod engines;
 #[path = "processes/child.rs"]

@@ -13,7 +13,7 @@ use super::transaction::Reads;
 /// What was asked for.
 #[derive(Debug)]
 pub(crate) enum Asked {
-    Writes(Vec<ModelWrite>, Option<Reads>),
+    Writes(Vec<ModelWrite>, Option<Box<Reads>>),
     Define(u8, Spec),
     CreateIndex(u8, u8, Shape),
     DropIndex(u8, u8),

@@ -12,14 +12,13 @@ use super::model::{Docs, Id};
 /// A transaction that a process has begun.
 pub(crate) struct OpenTransaction {
     pub(crate) store: Transaction,
-    /// The documents when it began.
-    pub(crate) docs: Docs,
-    /// The process's wall clock then, milliseconds.
-    pub(crate) now_ms: u64,
     pub(crate) own: BTreeMap<Id, Option<Body>>,
     pub(crate) writes: Vec<ModelWrite>,
     pub(crate) reads: Reads,
 }
+
+/// Documents and their versions.
+pub(crate) type Rows = Vec<(Id, u64)>;
 
 /// What a transaction read, and when.
 #[derive(Clone, Debug, Default)]
@@ -27,9 +26,11 @@ pub(crate) struct Reads {
     pub(crate) head: u64,
     pub(crate) epoch: u64,
     pub(crate) now_ms: u64,
+    /// The documents when it began.
+    pub(crate) docs: Docs,
     pub(crate) documents: Vec<(Id, u64)>,
     /// The ranges, and the documents and versions that they gave.
-    pub(crate) ranges: Vec<(u8, Keys, Vec<(Id, u64)>)>,
+    pub(crate) ranges: Vec<(u8, Keys, Rows)>,
 }
 
 impl Keys {
@@ -39,13 +40,7 @@ impl Keys {
     }
 
     /// The documents of a range, up to `limit` of them.
-    pub(crate) fn rows(
-        &self,
-        docs: &Docs,
-        kind: u8,
-        now_ms: u64,
-        limit: Option<usize>,
-    ) -> Vec<(Id, u64)> {
+    pub(crate) fn rows(&self, docs: &Docs, kind: u8, now_ms: u64, limit: Option<usize>) -> Rows {
         let rows = docs.of_kind(kind).filter(|(id, doc)| self.holds(id.key) && doc.is_live(now_ms));
         rows.take(limit.unwrap_or(usize::MAX)).map(|(id, doc)| (id, doc.version)).collect()
     }
@@ -72,14 +67,10 @@ impl Reads {
 
     /// Whether anything within what was read has changed, so that a conflict may be named.
     pub(crate) fn touched_by(&self, now: &Docs) -> bool {
-        let changed = |id: Id| now.version(id) > self.head;
-        let documents = self.documents.iter().any(|(id, version)| now.version(*id) != *version);
-        documents
-            || self.ranges.iter().any(|(kind, keys, found)| {
-                let was = |id: Id| found.iter().any(|(other, _)| *other == id);
-                Id::of_kind(*kind).any(|id| {
-                    keys.holds(id.key) && (changed(id) || was(id) != now.get(id).is_some())
-                })
+        let changed = |id: Id| now.version(id) != self.docs.version(id);
+        self.documents.iter().any(|(id, _)| changed(*id))
+            || self.ranges.iter().any(|(kind, keys, _)| {
+                Id::of_kind(*kind).any(|id| keys.holds(id.key) && changed(id))
             })
     }
 }

@@ -198,11 +198,15 @@ impl Cache {
     /// The catalogue of a view, which is committed and so may be kept.
     pub(crate) async fn of_view(&self, view: &dyn Read) -> Result<Arc<Catalog>, Error> {
         let catalog = self.of_transaction(view).await?;
+        self.keep(&catalog);
+        Ok(catalog)
+    }
+
+    fn keep(&self, catalog: &Arc<Catalog>) {
         let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.epoch < catalog.epoch {
-            *newest = Arc::clone(&catalog);
+            *newest = Arc::clone(catalog);
         }
-        Ok(catalog)
     }
 
     /// The catalogue inside an open transaction. It is not kept: the transaction may fail, and its
@@ -215,7 +219,7 @@ impl Cache {
         }
         let catalog = Catalog::load(open).await.map(Arc::new)?;
         if planted("keep-uncommitted-catalog") {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&catalog);
+            self.keep(&catalog);
         }
         Ok(catalog)
     }

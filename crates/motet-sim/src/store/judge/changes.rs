@@ -120,7 +120,9 @@ fn replay<'r>(
         if entry.total_bytes != total_bytes {
             return Err(wrong("a wrong sum of bytes"));
         }
-        let live = model.docs.live(id, decided.stamp.unix_ms()).is_some();
+        // What the batch itself has written may end at once.
+        let untouched = last[place(id)].is_none();
+        let live = untouched && model.docs.live(id, decided.stamp.unix_ms()).is_some();
         if entry.op == Op::Expire && live {
             return Err(("expiry", format!("{} expired before its time", id.text())));
         }

@@ -18,6 +18,7 @@ pub(crate) fn decided(model: &mut Model, call: &MadeCall, decided: &Decided) -> 
     holds("clock", decided.before.clock.number() == model.head, || {
         format!("the log ended at {} instead of {}", decided.before.clock, model.head)
     })?;
+    model.decided_ms = model.decided_ms.max(decided.stamp.unix_ms());
     let answer = if matches!(call.asked, Asked::Maintain) { None } else { call.take_answer() };
     match &decided.outcome {
         Err(error) => {

@@ -8,8 +8,7 @@ use crate::store::action::{Filter, Keys, Read, Search, Sort};
 use crate::store::model::body::{Body, KEYS, tag_text, unique_text};
 use crate::store::model::rules::TYPES;
 use crate::store::model::{Doc, Entry, Id, Model, Stage};
-
-type Rows = Vec<(Id, u64)>;
+use crate::store::transaction::Rows;
 
 /// Reads outside any transaction.
 pub(crate) fn read(env: &Env, model: &Model, now_ms: u64, read: &Read) -> Verdict {

@@ -148,6 +148,7 @@ impl<'m> Draft<'m> {
     }
 
     fn remove(&mut self, id: Id) {
+        self.docs.set(id, None);
         for (kind, reference) in references_to(self.model, id.kind) {
             let clears = matches!(reference.on_delete, OnDelete::Cascade | OnDelete::SetNull);
             if !clears {
@@ -162,7 +163,6 @@ impl<'m> Draft<'m> {
                 _ => Todo::Clear(from, reference.field, id.key),
             }));
         }
-        self.docs.set(id, None);
         self.violations &= !id.bit();
         self.changed |= id.bit();
         self.made &= !id.bit();
@@ -204,6 +204,8 @@ impl<'m> Draft<'m> {
                 }
             }
         }
+        // Which of several rules is named first does not matter: all are looked at.
+        let mut outcome = Ok(());
         for id in Id::in_bits(self.removed) {
             if self.docs.live(id, self.now_ms).is_some() {
                 continue;
@@ -217,11 +219,11 @@ impl<'m> Draft<'m> {
                 if docs.any(|(_, doc)| {
                     doc.is_live(self.now_ms) && reference.field.leads_to(&doc.body, id.key)
                 }) {
-                    return Err(ErrorCode::ReferenceRestricted);
+                    outcome = Err(ErrorCode::ReferenceRestricted);
                 }
             }
         }
-        Ok(())
+        outcome
     }
 }
 

@@ -57,7 +57,7 @@ impl World {
             Action::Commit => {
                 let open = self.processes[place].transaction.take()?;
                 transaction = Some(open.store);
-                Asked::Writes(open.writes, Some(open.reads))
+                Asked::Writes(open.writes, Some(Box::new(open.reads)))
             }
             Action::Define(kind, spec) => Asked::Define(*kind, spec.clone()),
             Action::CreateIndex(kind, slot, shape) => Asked::CreateIndex(*kind, *slot, *shape),
@@ -149,11 +149,9 @@ impl World {
             if let Some(line) = line {
                 self.note(line);
             }
-            if let Ok(written) = &decided.outcome {
-                if written.changes > 0 {
-                    commits.insert(decided.process, decided.commit);
-                    self.expect_followers(decided.process, crashed.contains(&decided.process));
-                }
+            if decided.outcome.is_ok_and(|written| written.changes > 0) {
+                commits.insert(decided.process, decided.commit);
+                self.expect_followers(decided.process, crashed.contains(&decided.process));
             }
         }
         self.send_pokes(&commits);

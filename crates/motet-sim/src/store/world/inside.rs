@@ -18,12 +18,11 @@ impl World {
         let store = store.map_err(|error| ("serial", format!("no transaction: {error}")))?;
         process.seen_epoch = self.model.epoch;
         let now_ms = process.wall_ms();
-        let reads =
-            Reads { head: self.model.head, epoch: self.model.epoch, now_ms, ..Reads::default() };
+        let (head, epoch) = (self.model.head, self.model.epoch);
+        let docs = self.model.docs.clone();
+        let reads = Reads { head, epoch, now_ms, docs, ..Reads::default() };
         process.transaction = Some(OpenTransaction {
             store,
-            docs: self.model.docs.clone(),
-            now_ms,
             own: std::collections::BTreeMap::new(),
             writes: Vec::new(),
             reads,
@@ -57,7 +56,7 @@ impl World {
             (_, WriteKind::Patch(part)) => {
                 let there = open.get(id)?;
                 let outcome = open.store.patch(name, key, part.to_patch());
-                open.told(id, there.is_some(), outcome)?;
+                open.told(id, there.is_some(), &outcome)?;
                 if let Some(body) = there {
                     open.own.insert(id, Some(body.patched(part)));
                     open.writes.push(ModelWrite::plain(id, WriteKind::Patch(part)));
@@ -66,7 +65,7 @@ impl World {
             _ => {
                 let there = open.get(id)?;
                 let outcome = open.store.remove(name, key);
-                open.told(id, there.is_some(), outcome)?;
+                open.told(id, there.is_some(), &outcome)?;
                 if there.is_some() {
                     open.own.insert(id, None);
                     open.writes.push(ModelWrite::plain(id, WriteKind::Remove));
@@ -85,8 +84,8 @@ impl OpenTransaction {
         let expected = match self.own.get(&id) {
             Some(own) => own.clone(),
             None => {
-                self.reads.documents.push((id, self.docs.version(id)));
-                self.docs.live(id, self.now_ms).map(|doc| doc.body.clone())
+                self.reads.documents.push((id, self.reads.docs.version(id)));
+                self.reads.docs.live(id, self.reads.now_ms).map(|doc| doc.body.clone())
             }
         };
         if found != expected.as_ref().map(Body::to_json) {
@@ -102,7 +101,7 @@ impl OpenTransaction {
         let own = self.own.iter().filter(|(id, _)| id.kind == kind);
         let removed = own.filter(|(_, body)| body.is_none()).count();
         let limit = keys.limit.map(|limit| limit + removed);
-        let base = keys.rows(&self.docs, kind, self.now_ms, limit);
+        let base = keys.rows(&self.reads.docs, kind, self.reads.now_ms, limit);
         let mut ids: Vec<_> = base.iter().map(|(id, _)| *id).collect();
         for (id, body) in self.own.iter().filter(|(id, _)| id.kind == kind && keys.holds(id.key)) {
             ids.retain(|other| other != id);
@@ -120,8 +119,8 @@ impl OpenTransaction {
     }
 
     /// A write that needs a document says so.
-    fn told(&self, id: Id, there: bool, outcome: Result<(), Error>) -> Verdict {
-        let right = match &outcome {
+    fn told(&self, id: Id, there: bool, outcome: &Result<(), Error>) -> Verdict {
+        let right = match outcome {
             Ok(()) => there,
             Err(Error::NotFound { .. }) => !there,
             Err(_) => false,
