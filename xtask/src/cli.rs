@@ -24,7 +24,7 @@ enum Command {
     /// Run every test there is, with a table at the end.
     #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test --only rust\n  \
                             cargo xtask test --skip browser --skip demo\n\n\
-                            Steps: rust, doctest, plants, sim, wasm, npm, foreign, oracle, browser, packed, \
+                            Steps: rust, doctest, plants, sim, sim-store, wasm, npm, foreign, oracle, browser, packed, \
                             demo.\n\
                             The last line is `N passed, N failed` over all runners.")]
     Test {

@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: the simulator, built with its planted faults and run.
+//! `cargo xtask sim`: the simulator, built and run. `cargo xtask sim store` simulates the store.
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The seeded simulator: the real cores of the bus and the real hub in a virtual browser.
+//! The seeded simulators: the real cores of the bus and the real hub in a virtual browser, and
+//! processes of the [`store`] on one engine.
 //!
 //! A seed decides everything: the tabs and their hosts, the topics, the steps, every delay. The
 //! media have the semantics of real browsers (channels, ports, Web Locks, freeze, the
@@ -18,4 +19,5 @@ mod schedule;
 mod server;
 mod setup;
 pub mod shrink;
+pub mod store;
 mod world;

@@ -1,19 +1,41 @@
-//! `motet-sim`: runs seeded schedules of the bus and prints what its checks found.
+//! `motet-sim`: runs seeded schedules and prints what their checks found.
 
 #![forbid(unsafe_code)]
+
+mod bus_command;
+mod simulated;
+mod store_command;
 
 use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::Parser;
-use motet_sim::plants;
-use motet_sim::run::{self, Failure, Totals};
+use clap::{Args, Parser, Subcommand};
+use motet_sim::run::{self, Failure};
 use motet_sim::shrink;
 
-/// Runs seeded schedules of the bus in a virtual browser.
+use bus_command::Bus;
+use simulated::Simulated;
+use store_command::Store;
+
+/// Runs seeded schedules: of the bus in a virtual browser, unless something else is named.
 #[derive(Debug, Parser)]
-#[command(name = "motet-sim", version)]
+#[command(name = "motet-sim", version, args_conflicts_with_subcommands = true)]
+struct Command {
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    other: Option<Other>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// Runs seeded schedules of the store's processes on one engine.
+    Store(Options),
+}
+
+/// Which seeds to run, and how.
+#[derive(Args, Debug)]
 struct Options {
     /// How many seeds to run.
     #[arg(long, default_value_t = 1_000)]
@@ -33,7 +55,7 @@ struct Options {
     /// Print everything that happens in it.
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Print which faults struck while a route was at which stage; fail when a cell is empty.
+    /// Print which faults struck what; fail when a cell is empty.
     #[arg(long)]
     coverage: bool,
     /// Switch this planted fault on; needs a build with the feature `plants`.
@@ -57,8 +79,15 @@ fn parse_steps(text: &str) -> Result<Steps, String> {
 }
 
 fn main() -> ExitCode {
-    let options = Options::parse();
-    let plant = match plants::find(options.plant.as_deref()) {
+    let command = Command::parse();
+    match &command.other {
+        None => simulate::<Bus>(&command.options),
+        Some(Other::Store(options)) => simulate::<Store>(options),
+    }
+}
+
+fn simulate<S: Simulated>(options: &Options) -> ExitCode {
+    let plant = match motet_sim::plants::find(options.plant.as_deref(), S::PLANTS) {
         Ok(plant) => plant,
         Err(text) => {
             eprint(&text);
@@ -67,8 +96,8 @@ fn main() -> ExitCode {
     };
     run::keep_panics();
     match options.seed {
-        Some(seed) => run_one(seed, &options, plant),
-        None => run_many(&options, plant),
+        Some(seed) => run_one::<S>(seed, options, plant),
+        None => run_many::<S>(options, plant),
     }
 }
 
@@ -82,95 +111,73 @@ fn print(text: &str) {
     println!("{text}");
 }
 
-fn run_many(options: &Options, plant: Option<&'static str>) -> ExitCode {
+fn run_many<S: Simulated>(options: &Options, plant: Option<&'static str>) -> ExitCode {
     let started = Instant::now();
-    let jobs = options
-        .jobs
-        .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
-        .unwrap_or(1);
-    let progress = |totals: &Totals| {
-        if totals.seeds.is_multiple_of(500) && std::io::stderr().is_terminal() {
+    let progress = |seeds: u64, failed: usize| {
+        if seeds.is_multiple_of(500) && std::io::stderr().is_terminal() {
             let mut stderr = std::io::stderr();
             // Progress is a courtesy: where it cannot be shown, nothing is amiss.
-            let _ = write!(stderr, "\r{} seeds, {} failed", totals.seeds, totals.failed.len());
+            let _ = write!(stderr, "\r{seeds} seeds, {failed} failed");
         }
     };
-    let totals = run::run_seeds(
-        options.from,
-        options.seeds,
-        jobs,
-        options.failures,
-        &|| plants::switch_on(plant),
-        &progress,
-    );
-    if let Some((seed, failure)) = totals.failed.iter().min_by_key(|(seed, _)| *seed) {
-        for (seed, failure) in &totals.failed {
+    let found = S::run_seeds(options, plant, &progress);
+    if let Some((seed, failure)) = found.failed.iter().min_by_key(|(seed, _)| *seed) {
+        for (seed, failure) in &found.failed {
             print(&format!("seed {seed}: {}: {}", failure.check, failure.detail));
         }
-        plants::switch_on(plant);
-        explain(*seed, failure, options);
+        motet_sim::plants::switch_on(plant);
+        explain::<S>(*seed, failure, options);
     }
-    let empty = totals.coverage.empty_cells();
     if options.coverage {
-        print(&totals.coverage.to_string());
-        for cell in &empty {
+        print(&found.coverage);
+        for cell in &found.empty_cells {
             print(&format!("empty: {cell}"));
         }
     }
-    print(&summary(&totals, started.elapsed().as_secs_f64()));
-    let holds = totals.failed.is_empty() && (!options.coverage || empty.is_empty());
+    print(&found.summary(started.elapsed().as_secs_f64()));
+    let holds = found.failed.is_empty() && (!options.coverage || found.empty_cells.is_empty());
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn summary(totals: &Totals, seconds: f64) -> String {
-    format!(
-        "sim: {} seeds, {} violations, {} steps, {} faults, {} messages, {} gaps, {seconds:.1} s",
-        totals.seeds,
-        totals.failed.len(),
-        totals.steps,
-        totals.faults,
-        totals.handed,
-        totals.gaps,
-    )
-}
-
-fn run_one(seed: u64, options: &Options, plant: Option<&'static str>) -> ExitCode {
-    plants::switch_on(plant);
+fn run_one<S: Simulated>(seed: u64, options: &Options, plant: Option<&'static str>) -> ExitCode {
+    motet_sim::plants::switch_on(plant);
     let started = Instant::now();
     let keep = options.keep.as_ref().map(|steps| steps.0.as_slice());
-    let outcome = run::run_seed(seed, keep, options.trace);
-    for (at, line) in &outcome.trace {
-        print(&format!("{:>12.3} ms  {line}", *at as f64 / 1_000.0));
+    let (found, trace) = S::run_seed(seed, keep, options.trace);
+    for line in &trace {
+        print(line);
     }
     if options.coverage {
-        print(&outcome.coverage.to_string());
+        print(&found.coverage);
     }
-    if let Some(failure) = &outcome.violation {
+    if let Some((_, failure)) = found.failed.first() {
         print(&format!("seed {seed}: {}: {}", failure.check, failure.detail));
         if keep.is_none() {
-            explain(seed, failure, options);
+            explain::<S>(seed, failure, options);
         }
     }
-    let mut totals = Totals::default();
-    totals.take(outcome);
-    print(&summary(&totals, started.elapsed().as_secs_f64()));
-    if totals.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    print(&found.summary(started.elapsed().as_secs_f64()));
+    if found.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Prints a failing schedule, shortened, and how to replay it.
-fn explain(seed: u64, failure: &Failure, options: &Options) {
+fn explain<S: Simulated>(seed: u64, failure: &Failure, options: &Options) {
+    let plant =
+        options.plant.as_ref().map_or_else(String::new, |plant| format!(" --plant {plant}"));
     if options.no_shrink {
-        print(&format!("replay: motet-sim --seed {seed} --trace"));
+        print(&format!("replay: {} --seed {seed} --trace{plant}", S::COMMAND));
         return;
     }
-    let keep = shrink::shrink(seed, &failure.check);
-    let steps = run::describe_steps(seed);
+    let steps = S::describe_steps(seed);
+    let fails = |keep: &[usize]| {
+        let (found, _) = S::run_seed(seed, Some(keep), false);
+        found.failed.iter().any(|(_, other)| other.check == failure.check)
+    };
+    let keep = shrink::shrink(steps.len(), fails);
     print(&format!("shortened to {} of {} steps:", keep.len(), steps.len()));
     for index in &keep {
         print(&steps[*index]);
     }
-    let plant =
-        options.plant.as_ref().map_or_else(String::new, |plant| format!(" --plant {plant}"));
     let keep = shrink::ranges(&keep);
-    print(&format!("replay: motet-sim --seed {seed} --keep {keep} --trace{plant}"));
+    print(&format!("replay: {} --seed {seed} --keep {keep} --trace{plant}", S::COMMAND));
 }

@@ -24,19 +24,19 @@ pub const ALL: &[&str] = &[
     "skip-revalidate",
 ];
 
-/// The planted fault with this name.
+/// The planted fault with this name, of those that there are.
 ///
 /// # Errors
 ///
 /// A sentence for people when there is none, or when this build has none at all.
-pub fn find(name: Option<&str>) -> Result<Option<&'static str>, String> {
+pub fn find(name: Option<&str>, all: &[&'static str]) -> Result<Option<&'static str>, String> {
     let Some(name) = name else { return Ok(None) };
     if !cfg!(feature = "plants") {
         return Err("this build has no planted faults; build it with --features plants".to_owned());
     }
-    match ALL.iter().find(|plant| **plant == name) {
+    match all.iter().find(|plant| **plant == name) {
         Some(plant) => Ok(Some(plant)),
-        None => Err(format!("no planted fault is called {name}; there are: {}", ALL.join(", "))),
+        None => Err(format!("no planted fault is called {name}; there are: {}", all.join(", "))),
     }
 }
 

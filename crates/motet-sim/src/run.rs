@@ -100,7 +100,7 @@ pub fn run_seed(seed: u64, keep: Option<&[usize]>, trace: bool) -> Outcome {
     }));
     let mut violation = world.checks.violation.take().map(Failure::from);
     if result.is_err() {
-        let detail = PANIC.with(|panic| panic.borrow_mut().take()).unwrap_or_default();
+        let detail = take_panic();
         violation = Some(Failure { check: "panic".to_owned(), at: world.now, detail });
     }
     Outcome {
@@ -120,6 +120,11 @@ pub fn keep_panics() {
     std::panic::set_hook(Box::new(|info| {
         PANIC.with(|panic| *panic.borrow_mut() = Some(info.to_string()));
     }));
+}
+
+/// Where and why this thread panicked last.
+pub(crate) fn take_panic() -> String {
+    PANIC.with(|panic| panic.borrow_mut().take()).unwrap_or_default()
 }
 
 /// What many runs found.
@@ -166,8 +171,25 @@ pub fn run_seeds(
     prepare: &(dyn Fn() + Sync),
     progress: &(dyn Fn(&Totals) + Sync),
 ) -> Totals {
+    let take = |totals: &mut Totals, outcome| {
+        totals.take(outcome);
+        progress(totals);
+        totals.failed.len() < failures_max
+    };
+    each_seed(from, count, jobs, prepare, &|seed| run_seed(seed, None, false), &take)
+}
+
+/// Runs seeds on several threads, as long as `take` wants more.
+pub(crate) fn each_seed<O, T: Default + Send>(
+    from: u64,
+    count: u64,
+    jobs: usize,
+    prepare: &(dyn Fn() + Sync),
+    run: &(dyn Fn(u64) -> O + Sync),
+    take: &(dyn Fn(&mut T, O) -> bool + Sync),
+) -> T {
     let next = AtomicU64::new(from);
-    let totals = Mutex::new(Totals::default());
+    let totals = Mutex::new(T::default());
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
@@ -177,11 +199,11 @@ pub fn run_seeds(
                     if seed >= from.saturating_add(count) {
                         break;
                     }
-                    let outcome = run_seed(seed, None, false);
+                    let outcome = run(seed);
                     let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
-                    totals.take(outcome);
-                    progress(&totals);
-                    if totals.failed.len() >= failures_max {
+                    if !take(&mut totals, outcome) {
+                        // Nobody takes another seed.
+                        next.store(from.saturating_add(count), Ordering::Relaxed);
                         break;
                     }
                 }

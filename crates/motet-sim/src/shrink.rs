@@ -1,18 +1,15 @@
 //! Makes a failing schedule short: drops steps while the same check still fails.
 
-use crate::run::{Outcome, run_seed};
-
 /// Runs that shortening one schedule may take.
 const RUNS_MAX: usize = 1_500;
 
-/// The steps of a seed that are enough to make the same check fail, by their numbers.
-#[must_use]
-pub fn shrink(seed: u64, check: &str) -> Vec<usize> {
-    let mut keep: Vec<usize> = (0..run_seed(seed, None, false).steps as usize).collect();
+/// The numbers of those of so many steps that are enough for a schedule to fail.
+pub fn shrink(steps: usize, fails: impl Fn(&[usize]) -> bool) -> Vec<usize> {
+    let mut keep: Vec<usize> = (0..steps).collect();
     let mut runs = 0;
     let mut fails = |keep: &[usize]| {
         runs += 1;
-        runs <= RUNS_MAX && violates(&run_seed(seed, Some(keep), false), check)
+        runs <= RUNS_MAX && fails(keep)
     };
     let mut chunk = keep.len() / 2;
     while chunk > 0 {
@@ -33,10 +30,6 @@ pub fn shrink(seed: u64, check: &str) -> Vec<usize> {
         }
     }
     keep
-}
-
-fn violates(outcome: &Outcome, check: &str) -> bool {
-    outcome.violation.as_ref().is_some_and(|failure| failure.check == check)
 }
 
 /// Numbers as `1,4-7`.

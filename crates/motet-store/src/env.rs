@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use motet_protocol::fault::planted;
 use serde_json::Value;
 
 use crate::catalog::{Define, VIOLATIONS_TYPE};
@@ -370,9 +371,13 @@ impl Env {
     }
 
     pub(crate) fn decide(&self, decider: Box<dyn Decide>) -> Result<Commit, Error> {
+        if planted("notify-before-commit") {
+            self.shared.notify();
+        }
         let mut results = pollster::block_on(self.shared.engine.write(vec![decider]));
         let commit = results.pop().expect("an engine answers once per decider")?;
-        if commit.clock > commit.before {
+        let silent = planted("notify-before-commit") || planted("lose-signal");
+        if commit.clock > commit.before && !silent {
             self.shared.notify();
         }
         Ok(commit)

@@ -19,11 +19,12 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// How many schedules continuous integration simulates.
 const SEEDS: &str = "20000";
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "rust", what: "unit and integration tests, fuzz corpora", run: rust },
     Step { name: "doctest", what: "examples in the documentation", run: doctest },
     Step { name: "plants", what: "planted faults are caught", run: planted },
     Step { name: "sim", what: "simulated schedules", run: simulated },
+    Step { name: "sim-store", what: "simulated schedules of the store", run: simulated_store },
     Step { name: "wasm", what: "browser modules", run: modules },
     Step { name: "npm", what: "npm package", run: package },
     Step { name: "foreign", what: "foreign clients against the server", run: foreign::run },
@@ -65,13 +66,20 @@ fn planted() -> Result<Report> {
     install::cargo_tool("cargo-nextest")?;
     let mut nextest = cargo();
     nextest.args(["nextest", "run", "--package", "motet-sim", "--features", "plants"]);
-    nextest.args(["--test", "planted_faults", "--no-fail-fast", "--profile", "ci"]);
+    nextest.args(["--test", "planted_faults", "--test", "store_planted_faults"]);
+    nextest.args(["--no-fail-fast", "--profile", "ci"]);
     counted(&mut nextest, Runner::Nextest, 15 * MINUTE)
 }
 
 fn simulated() -> Result<Report> {
     let mut sim = sim::command();
     counted(sim.args(["--seeds", SEEDS, "--coverage"]), Runner::Simulator, 20 * MINUTE)
+}
+
+fn simulated_store() -> Result<Report> {
+    let mut sim = sim::command();
+    let store = ["store", "--seeds", SEEDS, "--coverage"];
+    counted(sim.args(store), Runner::Simulator, 20 * MINUTE)
 }
 
 fn modules() -> Result<Report> {

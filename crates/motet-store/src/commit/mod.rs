@@ -8,12 +8,13 @@ mod violations;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use motet_protocol::fault::planted;
+
 use crate::document::Write;
 use crate::engine::{Answer, Decide, Decision, Transaction};
-use crate::keys::TypeId;
 use crate::read_set::ReadSet;
 use crate::shared::Shared;
-use crate::{Clock, Error, keys};
+use crate::{Clock, Error};
 pub(crate) use session::Session;
 
 /// All writes or none, and only if nothing that was read has changed since.
@@ -48,9 +49,16 @@ impl Batch {
         let mut session = Session::begin(transaction, &self.shared).await?;
         self.reads.check(transaction, session.catalog()).await?;
         session.fetch(&self.writes).await?;
+        // Nothing is left of an earlier time that it was asked.
         let mut versions = Vec::with_capacity(self.writes.len());
+        if planted("count-every-asking") {
+            versions = self.versions.take();
+        }
         for write in &self.writes {
-            versions.push(session.apply(write).await?);
+            match session.apply(write).await {
+                Err(_) if planted("commit-half-a-batch") => break,
+                version => versions.push(version?),
+            }
         }
         self.versions.set(versions);
         session.finish().await
@@ -74,27 +82,61 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Those that others refer to stay and are tried again later: they count as absent already.
+    /// Mostly all can go at once. Where a rule of other documents keeps some, those stay, are tried
+    /// again later, and hold up nobody: they count as absent already.
     async fn run(&mut self, transaction: &dyn Transaction) -> Result<Decision, Error> {
-        let mut stay: Vec<Vec<u8>> = Vec::new();
-        loop {
-            let mut session = Session::begin(transaction, &self.shared).await?;
-            for (listed_ms, document) in &self.documents {
-                if stay.contains(document) {
-                    session.expire_later(*listed_ms, document, RESTRICTED_WAIT);
-                } else {
-                    session.expire(*listed_ms, document).await?;
-                }
+        let all: Vec<usize> = (0..self.documents.len()).collect();
+        match self.attempt(transaction, &all, &[]).await {
+            Err(error) if is_held(&error) && !planted("sweep-all-or-none") => {}
+            outcome => return outcome,
+        }
+        let (mut go, mut stay) = (Vec::new(), Vec::new());
+        for place in all {
+            match self.attempt(transaction, &[place], &[]).await {
+                Ok(_) => go.push(place),
+                Err(error) if is_held(&error) => stay.push(place),
+                Err(error) => return Err(error),
             }
-            let catalog = Arc::clone(&session.catalog);
-            let held = match session.finish().await {
-                Err(Error::ReferenceRestricted(held)) => held,
-                outcome => return outcome,
-            };
-            let type_id = catalog.type_named(&held.to).map_or(TypeId(0), |found| TypeId(found.id));
-            stay.push(keys::document(type_id, &held.target));
+        }
+        match self.attempt(transaction, &go, &stay).await {
+            // Each may go, but not together: the others' turns come.
+            Err(error) if is_held(&error) => self.attempt(transaction, &go[..1], &stay).await,
+            outcome => outcome,
         }
     }
+
+    async fn attempt(
+        &self,
+        transaction: &dyn Transaction,
+        go: &[usize],
+        stay: &[usize],
+    ) -> Result<Decision, Error> {
+        let mut session = Session::begin(transaction, &self.shared).await?;
+        for place in stay {
+            let (listed_ms, document) = &self.documents[*place];
+            session.expire_later(*listed_ms, document, HELD_WAIT);
+        }
+        for place in go {
+            let (listed_ms, document) = &self.documents[*place];
+            session.expire(*listed_ms, document).await?;
+        }
+        session.finish().await
+    }
+}
+
+/// Whether a rule of documents stands against the removal of one, and not the medium.
+const fn is_held(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::ReferenceRestricted(_)
+            | Error::ReferenceMissing(_)
+            | Error::ReferencesBuilding { .. }
+            | Error::SchemaViolation { .. }
+            | Error::UniqueViolation { .. }
+            | Error::IndexEntriesTooMany { .. }
+            | Error::BatchTooLarge { .. }
+            | Error::ValueTooLarge { .. }
+    )
 }
 
 impl Decide for Sweep {
@@ -106,5 +148,5 @@ impl Decide for Sweep {
     }
 }
 
-/// How soon to try again to remove a document that others refer to.
-const RESTRICTED_WAIT: Duration = Duration::from_secs(10);
+/// How soon to try again to remove a document that a rule of others keeps.
+const HELD_WAIT: Duration = Duration::from_secs(10);

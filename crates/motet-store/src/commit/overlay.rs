@@ -3,6 +3,8 @@
 use core::ops::{Bound, ControlFlow};
 use std::collections::BTreeMap;
 
+use motet_protocol::fault::planted;
+
 use crate::engine::{OnEntry, Read, Table, Writes};
 use crate::{Error, keys, lookup};
 
@@ -34,7 +36,9 @@ impl<'t> Overlay<'t> {
     }
 
     pub(super) async fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        if let Some(own) = self.writes[table as usize].get(key) {
+        if let Some(own) = self.writes[table as usize].get(key)
+            && !(planted("patch-stale-value") && self.fetched.contains_key(key))
+        {
             return Ok(own.clone());
         }
         if table == Table::Documents

@@ -4,6 +4,7 @@ use core::ops::ControlFlow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use motet_protocol::fault::planted;
 use serde_json::Value;
 
 use super::session::Session;
@@ -92,6 +93,9 @@ impl Session<'_> {
                     let place = self.place(&write).await?;
                     if place.stored.is_some() {
                         self.remove(&place, &write, Op::Remove).await?;
+                        if planted("cascade-once") {
+                            self.references.todo.clear();
+                        }
                     }
                 }
                 Todo::SetNull { type_name, key, path, target } => {
@@ -100,7 +104,13 @@ impl Session<'_> {
                     if let Some(stored) = &place.stored {
                         let mut value = stored.value()?;
                         set_null(&mut value, &path, &target);
+                        let name = (write.type_name.clone(), write.key.clone());
+                        let counts = self.references.made.contains_key(&name);
                         self.put(&place, &write, &value).await?;
+                        if !counts {
+                            // Nobody asks what else it refers to: that was there before.
+                            self.references.made.remove(&name);
+                        }
                     }
                 }
             }
@@ -132,8 +142,11 @@ impl Session<'_> {
                 if self.is_there(to, target).await? {
                     continue;
                 }
-                if let Some(key) = self.referring(from, reference, target).await?.into_iter().next()
-                {
+                for key in self.referring(from, reference, target).await? {
+                    let counts = self.is_there(from, &key).await?;
+                    if !counts && !planted("restrict-counts-expired") {
+                        continue;
+                    }
                     return Err(Error::ReferenceRestricted(Box::new(BrokenReference {
                         type_name: from.into(),
                         key,
@@ -203,6 +216,7 @@ fn set_null(value: &mut Value, path: &str, target: &str) {
             let Some(field) = fields.get_mut(first) else { return };
             match (rest, &mut *field) {
                 (Some(rest), field) => set_null(field, rest, target),
+                (None, Value::Array(_)) if planted("set-null-forgets-arrays") => {}
                 (None, Value::Array(elements)) => elements.retain(|element| element != target),
                 (None, field) if *field == target => *field = Value::Null,
                 (None, _) => {}

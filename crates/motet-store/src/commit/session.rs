@@ -5,6 +5,7 @@ use core::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use motet_protocol::fault::planted;
 use serde_json::Value;
 
 use super::overlay::Overlay;
@@ -12,11 +13,11 @@ use super::references::References;
 use crate::catalog::{self, Catalog, Type};
 use crate::document::{Expiry, Kind, Record, Write};
 use crate::engine::{Decision, Table, Transaction};
-use crate::index::{Entries, Index};
+use crate::index::{Entries, Index, IndexState};
 use crate::keys::{self, TypeId};
 use crate::log::{self, EntryRecord, Op};
 use crate::shared::Shared;
-use crate::{Clock, Error, Hlc};
+use crate::{Clock, Error, Hlc, lookup};
 
 pub(crate) struct Session<'t> {
     pub(super) shared: &'t Shared,
@@ -85,6 +86,9 @@ impl<'t> Session<'t> {
     pub(crate) async fn apply(&mut self, write: &Write) -> Result<Clock, Error> {
         let version = self.apply_alone(write).await?;
         self.follow_references().await?;
+        if planted("restrict-before-end") {
+            self.check_references().await?;
+        }
         Ok(version)
     }
 
@@ -144,6 +148,8 @@ impl<'t> Session<'t> {
         self.keep_indexes(place, write, Some(value)).await?;
         self.note_references(write, value);
         let version = self.append(Op::Put, place, write, Some(&json)).await?;
+        let counted = place.stored.as_ref().filter(|_| planted("count-versions"));
+        let version = counted.map_or(version, |stored| stored.version.plus(1));
         let record = Record { version, expires_ms, json: &json };
         self.overlay.put(Table::Documents, place.key.clone(), record.to_bytes());
         self.move_expiry(place, expires_ms);
@@ -157,7 +163,10 @@ impl<'t> Session<'t> {
         op: Op,
     ) -> Result<Clock, Error> {
         self.keep_indexes(place, write, None).await?;
-        let version = self.append(op, place, write, None).await?;
+        let version = match op {
+            Op::Expire if planted("expire-silently") => self.before,
+            _ => self.append(op, place, write, None).await?,
+        };
         self.overlay.remove(Table::Documents, place.key.clone());
         self.move_expiry(place, None);
         self.clear_violation(write);
@@ -177,30 +186,35 @@ impl<'t> Session<'t> {
             return Ok(());
         }
         let old = place.stored.as_ref().map(Stored::value).transpose()?;
-        for index in indexes.iter().filter(|index| index.is_kept()) {
+        let keeps = |index: &Index| match index.record.state {
+            IndexState::Building => !planted("leave-writes-to-build"),
+            _ => index.is_kept(),
+        };
+        for index in indexes.iter().filter(|index| keeps(index)) {
             // A document with too many entries is there only if it is older than the index, and
             // not in it.
             let old = old.as_ref().and_then(|old| index.entries(&write.key, old).ok());
             let new = new.map(|new| index.entries(&write.key, new)).transpose()?;
-            self.keep_index(index, write, &old.unwrap_or_default(), &new.unwrap_or_default())
-                .await?;
+            let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+            self.keep_index(index, write, &old, &new, true).await?;
         }
         Ok(())
     }
 
-    /// Replaces a document's entries in one index.
+    /// Replaces a document's entries in one index. Uniqueness binds only what is `live`.
     pub(crate) async fn keep_index(
         &mut self,
         index: &Index,
         write: &Write,
         old: &Entries,
         new: &Entries,
+        live: bool,
     ) -> Result<(), Error> {
-        for entry in old.keys.difference(&new.keys) {
+        for entry in old.keys.difference(&new.keys).filter(|_| !planted("keep-old-entries")) {
             self.overlay.remove(Table::Index, entry.key.clone());
         }
         for entry in new.keys.difference(&old.keys) {
-            if index.record.spec.unique && entry.is_whole {
+            if index.record.spec.unique && entry.is_whole && live {
                 self.check_unique(index, write, entry.tuple()).await?;
             }
             self.overlay.put(Table::Index, entry.key.clone(), entry.to_value().to_vec());
@@ -209,24 +223,30 @@ impl<'t> Session<'t> {
         Ok(())
     }
 
+    /// No other document that counts has the same values.
     async fn check_unique(&self, index: &Index, write: &Write, tuple: &[u8]) -> Result<(), Error> {
-        let mut other = None;
-        let mut show = |key: &[u8], value: &[u8]| match index.document_key(key, value) {
-            Some(key) if key != write.key => {
-                other = Some(key);
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
+        let mut others = Vec::new();
+        let mut show = |key: &[u8], value: &[u8]| {
+            others.extend(index.document_key(key, value).filter(|key| *key != write.key));
+            ControlFlow::Continue(())
         };
-        self.overlay.under(Table::Index, tuple, &mut show).await?;
-        match other {
-            None => Ok(()),
-            Some(other) => Err(Error::UniqueViolation {
-                type_name: write.type_name.clone(),
-                index: index.name.clone(),
-                other,
-            }),
+        if planted("forget-own-batch") {
+            let (below, end) = (self.overlay.below(), keys::after_prefix(tuple));
+            lookup::range(below, Table::Index, tuple, end.as_deref(), &mut show).await?;
+        } else {
+            self.overlay.under(Table::Index, tuple, &mut show).await?;
         }
+        for other in others {
+            let counts = self.is_live(&keys::document(index.type_id(), &other)).await?;
+            if counts || planted("unique-counts-expired") {
+                return Err(Error::UniqueViolation {
+                    type_name: write.type_name.clone(),
+                    index: index.name.clone(),
+                    other,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Remembers for planning that an index gives no order, once that is so.
@@ -255,7 +275,9 @@ impl<'t> Session<'t> {
         let id = bytes
             .and_then(|bytes| bytes.try_into().ok())
             .map_or(keys::INDEX_FIRST, u32::from_be_bytes);
-        self.put_catalog(catalog::INDEX_IDS_KEY, &(id + 1).to_be_bytes());
+        if !planted("repeat-index-number") {
+            self.put_catalog(catalog::INDEX_IDS_KEY, &(id + 1).to_be_bytes());
+        }
         Ok(id)
     }
 
@@ -268,6 +290,11 @@ impl<'t> Session<'t> {
         };
         self.overlay.under(Table::Documents, &keys::document(type_id, ""), &mut show).await?;
         Ok(empty)
+    }
+
+    /// Whether a document that ends then counts now.
+    pub(crate) fn is_live_until(&self, expires_ms: Option<u64>) -> bool {
+        expires_ms.is_none_or(|expires_ms| self.stamp.unix_ms() < expires_ms)
     }
 
     /// Whether there is a document that counts at this key of `Documents`.
@@ -360,7 +387,7 @@ impl<'t> Session<'t> {
         if let Some(old) = old {
             self.overlay.remove(Table::Index, keys::expiry(old, &place.key));
         }
-        if let Some(new) = expires_ms {
+        if let Some(new) = expires_ms.filter(|_| old.is_none() || !planted("forget-new-expiry")) {
             self.overlay.put(Table::Index, keys::expiry(new, &place.key), Vec::new());
         }
     }

@@ -3,6 +3,7 @@
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+use motet_protocol::fault::planted;
 use serde::{Deserialize, Serialize};
 
 use super::{Index, IndexRecord, IndexSpec, IndexState};
@@ -171,7 +172,8 @@ async fn add_documents(
     for document in batch {
         let new = index.entries(&document.key, &document.value)?;
         let write = Write::remove(type_name, document.key.as_str());
-        session.keep_index(index, &write, &super::Entries::default(), &new).await?;
+        let live = session.is_live_until(document.expires_ms);
+        session.keep_index(index, &write, &super::Entries::default(), &new, live).await?;
     }
     Ok(())
 }
@@ -245,7 +247,7 @@ impl Clear {
             direction: Direction::Forward,
         };
         transaction.range(range, &mut show).await?;
-        if writes.len() < self.max {
+        if writes.len() < self.max || planted("clear-one-batch") {
             writes.remove(Table::Catalog, &cleared_key(self.id));
         }
         Ok(Decision { writes, changes: 0 })

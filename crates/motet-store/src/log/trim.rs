@@ -4,6 +4,7 @@ use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::Duration;
 
+use motet_protocol::fault::planted;
 use serde::{Deserialize, Serialize};
 
 use super::{EntryRecord, decode};
@@ -76,46 +77,65 @@ impl Decide for SetRetention {
     }
 }
 
-/// Removes a stretch of the log's oldest entries.
-#[derive(Debug)]
+/// Removes a stretch of the log's oldest entries. What goes is decided inside the transaction: by
+/// the retention that holds then.
 pub(crate) struct Trim {
-    first: Clock,
-    last: Clock,
+    shared: Arc<Shared>,
 }
 
 impl Trim {
-    /// The next stretch that is to go, if any is.
+    /// What removes the next stretch that is to go, if any is.
     pub(crate) async fn plan(shared: &Arc<Shared>) -> Result<Option<Self>, Error> {
         let view = shared.engine.view().await?;
-        let view = view.as_ref();
-        let retention = Retention::load(view).await?;
-        let Some(first) = end(view, Direction::Forward).await? else { return Ok(None) };
-        let Some(newest) = end(view, Direction::Backward).await? else { return Ok(None) };
-        let goes = Goes::new(retention, &newest, shared.unix_ms());
-        if !goes.is_due(&first) {
-            return Ok(None);
+        let due = stretch(view.as_ref(), shared).await?;
+        Ok(due.map(|_| Self { shared: Arc::clone(shared) }))
+    }
+
+    async fn run(&self, transaction: &dyn Transaction) -> Result<Decision, Error> {
+        let mut writes = Writes::default();
+        if let Some((first, last)) = stretch(transaction, &self.shared).await? {
+            for clock in first.number()..=last.number() {
+                writes.remove(Table::Log, &keys::log(Clock::new(clock)));
+            }
         }
-        // Size and time only grow with the clock: bisect for the last one that goes.
-        let (mut last, mut kept) = (first.clock, newest.clock);
-        while kept.number() - last.number() > 1 {
-            let middle = Clock::new(last.number().midpoint(kept.number()));
-            let goes = at(view, middle).await?.is_some_and(|entry| goes.is_due(&entry));
-            if goes { last = middle } else { kept = middle }
-        }
-        let entries = shared.limits.background_batch(TRIM_ENTRIES_MAX);
-        let batch = first.clock.plus(entries as u64 - 1);
-        Ok((first.clock < newest.clock).then(|| Self { first: first.clock, last: last.min(batch) }))
+        Ok(Decision { writes, changes: 0 })
     }
 }
 
 impl Decide for Trim {
-    fn decide<'a>(&'a mut self, _: &'a dyn Transaction) -> Answer<'a, Result<Decision, Error>> {
-        let mut writes = Writes::default();
-        for clock in self.first.number()..=self.last.number() {
-            writes.remove(Table::Log, &keys::log(Clock::new(clock)));
-        }
-        Answer::now(Ok(Decision { writes, changes: 0 }))
+    fn decide<'a>(
+        &'a mut self,
+        transaction: &'a dyn Transaction,
+    ) -> Answer<'a, Result<Decision, Error>> {
+        Answer::later(self.run(transaction))
     }
+}
+
+/// The first and the last of the entries that are to go next, if any are.
+async fn stretch(view: &dyn Read, shared: &Shared) -> Result<Option<(Clock, Clock)>, Error> {
+    let retention = Retention::load(view).await?;
+    let Some(first) = end(view, Direction::Forward).await? else { return Ok(None) };
+    let Some(newest) = end(view, Direction::Backward).await? else { return Ok(None) };
+    let goes = Goes::new(retention, &newest, shared.unix_ms());
+    if !goes.is_due(&first) || first.clock == newest.clock {
+        return Ok(None);
+    }
+    // Size and time only grow with the clock: bisect for the last one that goes.
+    let (mut last, mut kept) = (first.clock, newest.clock);
+    if planted("trim-newest") && goes.is_due(&newest) {
+        (last, kept) = (newest.clock, newest.clock);
+    }
+    while kept.number() - last.number() > 1 {
+        let middle = Clock::new(last.number().midpoint(kept.number()));
+        let goes = at(view, middle).await?.is_some_and(|entry| goes.is_due(&entry));
+        if goes { last = middle } else { kept = middle }
+    }
+    if planted("trim-too-much") {
+        last = kept;
+    }
+    let entries = shared.limits.background_batch(TRIM_ENTRIES_MAX);
+    let batch = first.clock.plus(entries as u64 - 1);
+    Ok(Some((first.clock, last.min(batch))))
 }
 
 /// What the rules look at.

@@ -1,0 +1,54 @@
+//! Simulates the store's processes on one engine.
+
+use motet_sim::{plants, store, store::run};
+
+use crate::Options;
+use crate::simulated::{Found, Simulated, line};
+
+pub(crate) struct Store;
+
+impl Simulated for Store {
+    const COMMAND: &str = "motet-sim store";
+    const PLANTS: &[&str] = store::plants::ALL;
+
+    fn run_seeds(
+        options: &Options,
+        plant: Option<&'static str>,
+        progress: &(dyn Fn(u64, usize) + Sync),
+    ) -> Found {
+        let totals = run::run_seeds(
+            options.from,
+            options.seeds,
+            options.threads(),
+            options.failures,
+            &|| plants::switch_on(plant),
+            &|totals| progress(totals.seeds, totals.failed.len()),
+        );
+        found(totals)
+    }
+
+    fn run_seed(seed: u64, keep: Option<&[usize]>, trace: bool) -> (Found, Vec<String>) {
+        let outcome = run::run_seed(seed, keep, trace);
+        let trace = outcome.trace.iter().map(|(at, text)| line(*at as f64, text));
+        let trace = trace.collect();
+        let mut totals = run::Totals::default();
+        totals.take(outcome);
+        (found(totals), trace)
+    }
+
+    fn describe_steps(seed: u64) -> Vec<String> {
+        run::describe_steps(seed)
+    }
+}
+
+fn found(totals: run::Totals) -> Found {
+    let figures =
+        format!("{} steps, {} faults, {} changes", totals.steps, totals.faults, totals.changes,);
+    Found {
+        seeds: totals.seeds,
+        coverage: totals.coverage.to_string(),
+        empty_cells: totals.coverage.empty_cells(),
+        failed: totals.failed,
+        figures,
+    }
+}
