@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use motet_cluster::Packet;
-use motet_cluster::frame::{Frame, GapReason, JoinFrame, PublishFrame, ToNode, ToPage};
+use motet_cluster::frame::{
+    Frame, GapReason, JoinFrame, MessageHead, PublishFrame, ToNode, ToPage,
+};
 use motet_cluster::node::NodeInput;
 use motet_cluster::table::{Route, RouteState};
 use motet_protocol::transport::TransportEvent;
@@ -265,6 +267,33 @@ fn a_replay_that_the_server_gives_in_small_pages_is_whole() {
     assert_eq!(offsets, (11..=40).collect::<Vec<_>>());
     let all = world.join(1, "a", None, 60);
     assert_eq!((all.replayed, all.messages.len()), (40, 40), "there are no more");
+}
+
+#[test]
+fn what_a_page_kept_serves_late_ones_though_it_asks_only_after_the_new_owner_stands() {
+    let mut world = World::new(3);
+    world.history = false;
+    world.subscribe(1, "a");
+    world.subscribe(2, "a");
+    let kept = Position::new(StreamEpoch::new("an earlier owner's"), 20);
+    world.join(2, "a", Some(kept.clone()), 0);
+    let asked = world.pages[&node(2)].iter().find_map(|frame| match frame {
+        ToPage::RingWanted { fence, .. } => Some(*fence),
+        _ => None,
+    });
+    let fence = asked.expect("its node asks the page for what it kept");
+    let mut packet = Packet::new(node(2));
+    let head =
+        |offset, slot| MessageHead { offset, size: 8, slot, message_id: None, timestamp_ms: None };
+    let messages = (18..=20).map(|n| head(n, packet.attach(n))).collect();
+    packet.frames.push(ToNode::Ring { topic: "a".into(), fence, epoch: kept.epoch, messages });
+    world.input(2, NodeInput::Port { client: client(2), packet });
+    world.run();
+    let late = world.join(3, "a", None, 2);
+    assert_eq!((late.replayed, late.messages.len(), late.missing), (2, 2, None));
+    world.join(2, "a", Some(at(7)), 0);
+    let again = world.pages[&node(2)].iter().any(|f| matches!(f, ToPage::RingWanted { .. }));
+    assert!(!again, "once in each stream");
 }
 
 #[test]

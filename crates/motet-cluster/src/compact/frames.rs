@@ -171,7 +171,7 @@ enums! {
         16 NotOwner { topic, client, call }
         17 Publish { 0 }
         18 Published { call, error }
-        19 RingWanted { topic, fence }
+        19 RingWanted { topic, fence, client }
         20 Ring { topic, fence, epoch, messages }
         21 Data { topic, fence, epoch, messages }
         22 Head { topic, fence, position, history }

@@ -158,7 +158,7 @@ fn frames() -> Vec<Frame> {
         },
         Frame::Publish(publish()),
         Frame::Published { call: CallId::from_bits(2), error: Some(error()) },
-        Frame::RingWanted { topic: topic(), fence: route_fence() },
+        Frame::RingWanted { topic: topic(), fence: route_fence(), client: ClientId::from_bits(1) },
         Frame::Ring {
             topic: topic(),
             fence: route_fence(),

@@ -385,7 +385,7 @@ pub enum Frame {
         #[n(1)]
         error: Option<Error>,
     },
-    /// A new owner without server history asks a subscriber's node for the messages its pages kept.
+    /// A new owner without server history asks a subscriber for the messages it kept.
     #[n(19)]
     RingWanted {
         /// The topic.
@@ -394,6 +394,9 @@ pub enum Frame {
         /// The asker's authority.
         #[n(1)]
         fence: RouteFence,
+        /// The page that kept them.
+        #[n(2)]
+        client: ClientId,
     },
     /// The kept messages.
     #[n(20)]

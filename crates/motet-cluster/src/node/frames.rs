@@ -72,7 +72,9 @@ impl<P: Clone> Node<P> {
             Frame::NotOwner { topic, client, call } => self.pages_not_owner(*client, topic, *call),
             Frame::Publish(publish) => self.publish_for(from, publish, packet, now),
             Frame::Published { call, error } => self.published_there(from, *call, error.clone()),
-            Frame::RingWanted { topic, fence } => self.ring_wanted(from, topic, *fence),
+            Frame::RingWanted { topic, fence, client } => {
+                self.ring_wanted(from, topic, *fence, *client);
+            }
             Frame::Ring { topic, fence, messages, .. } => {
                 self.owner.ring_arrived(topic, *fence, messages, packet);
             }

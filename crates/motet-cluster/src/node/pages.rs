@@ -303,10 +303,14 @@ impl<P: Clone> Node<P> {
         }
     }
 
-    pub(super) fn ring_wanted(&mut self, from: NodeId, topic: &str, fence: RouteFence) {
-        let page = self.pages.pages.iter().find(|(_, page)| page.topics.contains_key(topic));
-        if let Some((client, _)) = page {
-            let client = *client;
+    pub(super) fn ring_wanted(
+        &mut self,
+        from: NodeId,
+        topic: &str,
+        fence: RouteFence,
+        client: ClientId,
+    ) {
+        if self.pages.pages.get(&client).is_some_and(|page| page.topics.contains_key(topic)) {
             self.pages.ring_askers.insert(topic.to_owned(), from);
             self.out.page(client, ToPage::RingWanted { topic: topic.to_owned(), fence });
         }

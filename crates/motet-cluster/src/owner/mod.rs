@@ -154,7 +154,6 @@ impl<P: Clone> Owner<P> {
         }
         self.confirm(topic);
         self.post_head(topic);
-        self.ask_for_ring(topic, out);
         self.serve(topic, out);
     }
 
@@ -167,21 +166,6 @@ impl<P: Clone> Owner<P> {
             let (fence, history) = (owned.fence, owned.history);
             let frame = Frame::Head { topic: topic.to_owned(), fence, position, history };
             self.batches.frame(owned.shard, frame);
-        }
-    }
-
-    /// Without server history, what pages kept of earlier owners' messages serves late joiners.
-    fn ask_for_ring(&mut self, topic: &str, out: &mut Out<P>) {
-        if let Some(owned) = self.topics.get(topic)
-            && !owned.history
-            && owned.ring.len() == 0
-            && let Some(waiting) =
-                owned.joins.iter().find(|waiting| waiting.join.position.is_some())
-        {
-            out.send(
-                waiting.node,
-                Frame::RingWanted { topic: topic.to_owned(), fence: owned.fence },
-            );
         }
     }
 
@@ -302,6 +286,7 @@ impl<P: Clone> Owner<P> {
         if self.paused || owned.phase != Phase::Live {
             return;
         }
+        owned.ask_for_ring(topic, out);
         owned.answer_from_ring(topic, out);
         if owned.fetch.is_none()
             && let Some((fetch, request)) = owned.next_fetch(topic, &mut self.rng)

@@ -6,6 +6,7 @@ use motet_protocol::{CallId, Error, NodeId, Offset, Position, RouteFence, Stream
 use super::OwnerLimits;
 use super::ring::Ring;
 use crate::frame::{Frame, GapReason, JoinFrame, MessageHead};
+use crate::node::Out;
 use crate::packet::Packet;
 use crate::table::{Route, RouteState};
 
@@ -53,6 +54,8 @@ pub(super) struct Owned<P> {
     pub(super) fetch: Option<CallId>,
     /// History requests in a row that brought no answer.
     pub(super) fetch_failures: u32,
+    /// A page was asked for what it kept of the messages before this stream.
+    ring_asked: bool,
     top: Option<Position>,
     /// Number of the subscription that stood last.
     subscription: u64,
@@ -70,6 +73,7 @@ impl<P: Clone> Owned<P> {
             joins: Vec::new(),
             fetch: None,
             fetch_failures: 0,
+            ring_asked: false,
             top: None,
             subscription: 0,
             ring_messages: limits.ring_messages,
@@ -170,6 +174,7 @@ impl<P: Clone> Owned<P> {
         let old_top = self.top.replace(new_top).map_or(0, |top| top.offset);
         if !continues {
             self.ring.clear();
+            self.ring_asked = false;
         }
         let fresh: Vec<_> =
             publications.into_iter().filter(|m| !continues || m.offset > old_top).collect();
@@ -214,6 +219,24 @@ impl<P: Clone> Owned<P> {
         top.offset = message.offset;
         self.ring.push(message.clone());
         Some(message)
+    }
+
+    /// Without server history, what a page kept of an earlier stream serves late joiners: of the
+    /// pages that wait, the one that is furthest is asked, before its answer takes it to the new
+    /// stream.
+    pub(super) fn ask_for_ring(&mut self, topic: &str, out: &mut Out<P>) {
+        if self.history || self.ring_asked {
+            return;
+        }
+        let epoch = self.epoch();
+        let earlier = |waiting: &&Waiting| {
+            waiting.join.position.as_ref().is_some_and(|at| at.epoch != *epoch)
+        };
+        let at = |waiting: &&Waiting| waiting.join.position.as_ref().map(|at| at.offset);
+        let Some(best) = self.joins.iter().filter(earlier).max_by_key(at) else { return };
+        let (topic, client, fence) = (topic.to_owned(), best.join.client, self.fence);
+        out.send(best.node, Frame::RingWanted { topic, fence, client });
+        self.ring_asked = true;
     }
 
     pub(super) fn seed_ring(&mut self, heads: &[MessageHead], packet: &Packet<Frame, P>) {

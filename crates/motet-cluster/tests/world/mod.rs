@@ -45,6 +45,8 @@ pub(crate) struct World {
     pub(crate) announced: u64,
     /// The most publications that the server gives in one answer, however many are asked for.
     pub(crate) history_page_max: usize,
+    /// The server keeps what was published.
+    pub(crate) history: bool,
 }
 
 pub(crate) fn node(n: u64) -> NodeId {
@@ -73,6 +75,7 @@ impl World {
             pages: BTreeMap::new(),
             announced: 0,
             history_page_max: usize::MAX,
+            history: true,
         };
         (1..=nodes).for_each(|n| world.start(n));
         world
@@ -278,7 +281,9 @@ impl World {
                     self.server_log.push((from, "subscribe", topic.clone()));
                 }
                 let stream = self.streams.get(&topic).cloned().unwrap_or_default();
-                let position = Some(Position::new(StreamEpoch::new("epoch"), stream.len() as u64));
+                let position = self
+                    .history
+                    .then(|| Position::new(StreamEpoch::new("epoch"), stream.len() as u64));
                 let from_offset = since.as_ref().map_or(u64::MAX, |since| since.offset);
                 let publications = stream.into_iter().filter(|p| p.offset > from_offset).collect();
                 let recovered = since.is_some();
