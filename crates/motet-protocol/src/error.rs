@@ -112,7 +112,7 @@ error_codes! {
     9 PayloadTooLarge "PAYLOAD_TOO_LARGE" "protocol" final Warning
         "The payload is larger than the limit." "Send less, or raise the limit on both sides.";
     10 Uncloneable "UNCLONEABLE" "protocol" final Error
-        "The payload cannot be copied between contexts." "Send plain data: no functions, DOM nodes or class instances with methods.";
+        "The payload cannot be copied between contexts." "Send plain data that nests at most 512 levels: no functions, DOM nodes or class instances with methods.";
     11 IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" "protocol" final Error
         "The idempotency key was used before with another payload." "Use a new key for a new operation.";
     12 UnsupportedSchema "UNSUPPORTED_SCHEMA" "protocol" final Error

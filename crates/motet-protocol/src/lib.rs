@@ -17,6 +17,7 @@ pub mod fault;
 mod fence;
 mod hash;
 mod id;
+mod json;
 mod position;
 mod request;
 mod rng;
@@ -35,6 +36,7 @@ pub use error::{Error, ErrorCode, ErrorInfo, Severity};
 pub use fence::{FENCE_NUMBER_MAX, Fence, Generation, RouteFence};
 pub use hash::payload_hash;
 pub use id::{CallId, ClientId, CorrelationId, InvalidId, NodeId, TabId};
+pub use json::{JSON_DEPTH_MAX, nests_deeper};
 pub use position::{Offset, Position, StreamEpoch};
 pub use request::{
     CancelReason, PendingRequest, Refused, Request, RequestCounters, RequestLimits, RequestManager,

@@ -99,7 +99,7 @@ export const ERRORS = {
     retryable: false,
     severity: "error",
     message: "The payload cannot be copied between contexts.",
-    nextStep: "Send plain data: no functions, DOM nodes or class instances with methods.",
+    nextStep: "Send plain data that nests at most 512 levels: no functions, DOM nodes or class instances with methods.",
   },
   IDEMPOTENCY_KEY_REUSED: {
     number: 11,

@@ -31,14 +31,19 @@ export interface Message<T> {
 /** Called with each message. */
 export type Handler<T> = (message: T, meta: MessageMeta) => void;
 
-/** Why messages are missing. */
+/**
+ * Why messages are missing: the server no longer has them, or began its stream anew; without history, the owner
+ * changed or lost its connection; no owner filled the hole in time; the page's own queue was full; the one message
+ * nests deeper than 512 levels.
+ */
 export type GapReason =
   | "not-retained"
   | "stream-reset"
   | "owner-changed"
   | "connection-lost"
   | "repair-timeout"
-  | "overflow";
+  | "overflow"
+  | "too-deep";
 
 /** In the order of the core's numbers. */
 export const GAP_REASONS: readonly GapReason[] = [
@@ -48,6 +53,7 @@ export const GAP_REASONS: readonly GapReason[] = [
   "connection-lost",
   "repair-timeout",
   "overflow",
+  "too-deep",
 ];
 
 /** Messages that may be missing: all after `from` and up to `to`. */

@@ -14,7 +14,7 @@ import { startHost } from "./host.js";
 import { ERROR_SOURCES, ErrorListeners, type ErrorSource } from "./listeners.js";
 import { coreHandler, GAP_REASONS, type Gap, type Handler, type Position } from "./message.js";
 import { fingerprint, messageSizeLimit, reconfigured, type ConnectOptions, type RestartConfig } from "./options.js";
-import { bytesAtLeast } from "./payload.js";
+import { bytesAtLeast, isTooDeep, JSON_DEPTH_MAX } from "./payload.js";
 import { SnapshotCollector, type Snapshot } from "./snapshot.js";
 import { BUS_STATES, StatusCell, type BusStatus, type HostInUse } from "./status.js";
 import { SUBSCRIPTION_STATES, SubscriptionCell } from "./subscription.js";
@@ -110,14 +110,15 @@ export class Session {
   }
 
   /**
-   * Resolves when the bus runs; rejects when it cannot while things stand as they do. The failure that a start is
-   * to overcome is `before` it and does not count.
+   * Resolves when the page's node runs; rejects when none can while things stand as they do. The failure that a start
+   * is to overcome is `before` it and does not count.
    */
   ready(signal?: AbortSignal, before?: BusStatus): Promise<void> {
     return this.#until((status) => {
       if (status === before && status.state === "failed") return false;
-      if (status.state === "running" || status.state === "degraded") return true;
-      if (ENDED.has(status.state)) throw endOf(status);
+      const degraded = status.state === "degraded";
+      if (status.state === "running" || (degraded && status.nodeId !== undefined)) return true;
+      if (degraded || ENDED.has(status.state)) throw endOf(status);
       return false;
     }, signal);
   }
@@ -159,7 +160,7 @@ export class Session {
 
   publish(topic: string, payload: unknown, options: PublishOptions): Promise<void> {
     const size = bytesAtLeast(payload);
-    const refusal = this.#refusal(topic, size, options);
+    const refusal = this.#refusal(topic, payload, size, options);
     if (refusal !== undefined) return Promise.reject(refusal);
     const { signal, timestamp } = options;
     const call = ++this.#lastCall;
@@ -185,7 +186,7 @@ export class Session {
   }
 
   /** Why a publication is not even taken. */
-  #refusal(topic: string, size: number, options: PublishOptions): MotetError | undefined {
+  #refusal(topic: string, payload: unknown, size: number, options: PublishOptions): MotetError | undefined {
     const invalid = refusalOf(() => {
       checkTopic(topic);
       checkMembers(options, PUBLISH);
@@ -194,7 +195,8 @@ export class Session {
     if (this.#freed) return new MotetError("CLOSED");
     if (options.signal?.aborted === true) return new MotetError("ABORTED", { cause: options.signal.reason });
     const most = messageSizeLimit(this.#options);
-    return size > most ? new MotetError("PAYLOAD_TOO_LARGE", { detail: `${size} bytes, at most ${most}` }) : undefined;
+    if (size > most) return new MotetError("PAYLOAD_TOO_LARGE", { detail: `${size} bytes, at most ${most}` });
+    return isTooDeep(payload) ? new MotetError("UNCLONEABLE", { detail: `nested deeper than ${JSON_DEPTH_MAX} levels` }) : undefined;
   }
 
   retry(): void {
@@ -337,6 +339,6 @@ export class Session {
 }
 
 function endOf(status: BusStatus): MotetError {
-  if (status.state === "failed" && status.error !== undefined) return status.error;
+  if (status.error !== undefined) return status.error;
   return new MotetError(status.state === "suspended" ? "SUSPENDED" : "CLOSED");
 }

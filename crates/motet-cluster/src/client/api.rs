@@ -299,7 +299,12 @@ pub enum ClientStatus {
     /// The coordinator or the connection is being replaced.
     Recovering,
     /// Running with less than was asked for.
-    Degraded(Error),
+    Degraded {
+        /// The page's node; none while it cannot be started.
+        node: Option<NodeId>,
+        /// What is in the way.
+        error: Error,
+    },
     /// Stopped by an error; `Start` tries again.
     Failed(Error),
     /// Handing over.

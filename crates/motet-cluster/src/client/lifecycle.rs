@@ -545,7 +545,7 @@ impl<P: Clone> Client<P> {
             Phase::Attached => self.attached_status(coming),
             // The restart budget is spent, or no node can be started.
             Phase::Restarting { at, why } if *at - self.env.now > RESTART_SOON => {
-                ClientStatus::Degraded(why.clone())
+                ClientStatus::Degraded { node: None, error: why.clone() }
             }
             Phase::Restarting { .. } => coming,
             Phase::Suspended => ClientStatus::Suspended,
@@ -563,7 +563,7 @@ impl<P: Clone> Client<P> {
             return ClientStatus::Running { node };
         }
         match &self.life.terminal {
-            Some(error) => ClientStatus::Degraded(error.clone()),
+            Some(error) => ClientStatus::Degraded { node: Some(node), error: error.clone() },
             None => coming,
         }
     }

@@ -221,28 +221,39 @@ impl<P: Clone> Owned<P> {
         Some(message)
     }
 
-    /// Without server history, what a page kept of an earlier stream serves late joiners: of the
-    /// pages that wait, the one that is furthest is asked, before its answer takes it to the new
-    /// stream.
+    /// Without server history, what a page kept of an earlier stream serves late joiners. It is
+    /// asked before its answer takes it to the new stream.
     pub(super) fn ask_for_ring(&mut self, topic: &str, out: &mut Out<P>) {
         if self.history || self.ring_asked {
             return;
         }
-        let epoch = self.epoch();
-        let earlier = |waiting: &&Waiting| {
-            waiting.join.position.as_ref().is_some_and(|at| at.epoch != *epoch)
-        };
-        let at = |waiting: &&Waiting| waiting.join.position.as_ref().map(|at| at.offset);
-        let Some(best) = self.joins.iter().filter(earlier).max_by_key(at) else { return };
+        let Some(best) = self.furthest_of_earlier_streams() else { return };
         let (topic, client, fence) = (topic.to_owned(), best.join.client, self.fence);
         out.send(best.node, Frame::RingWanted { topic, fence, client });
         self.ring_asked = true;
+    }
+
+    /// Of the pages that wait, the one that has seen most. Counted streams are named so that a later
+    /// one compares greater; offsets say something only within one.
+    fn furthest_of_earlier_streams(&self) -> Option<&Waiting> {
+        let at = |waiting: &&Waiting| {
+            let at = waiting.join.position.as_ref()?;
+            Some((at.epoch.as_str().to_owned(), at.offset))
+        };
+        let now = self.epoch();
+        let earlier = self
+            .joins
+            .iter()
+            .filter(|waiting| waiting.join.position.as_ref().is_some_and(|at| at.epoch != *now));
+        earlier.max_by_key(at)
     }
 
     pub(super) fn seed_ring(&mut self, heads: &[MessageHead], packet: &Packet<Frame, P>) {
         if self.history || self.phase != Phase::Live {
             return;
         }
+        // Who has kept nothing leaves the question to the next one.
+        self.ring_asked = !heads.is_empty();
         let base = self.ring_messages as Offset;
         let newest = &heads[heads.len().saturating_sub(self.ring_messages)..];
         let first = base + 1 - newest.len() as Offset;
@@ -258,5 +269,33 @@ impl<P: Clone> Owned<P> {
         let kept = kept.collect();
         let top = self.top.as_ref().map_or(base, |top| top.offset);
         self.ring.prepend(kept, top);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use motet_protocol::{ClientId, Fence, Generation};
+
+    use super::*;
+
+    #[test]
+    fn of_the_pages_that_wait_the_one_in_the_latest_stream_has_seen_most() {
+        let limits =
+            OwnerLimits { ring_messages: 100, ring_bytes: 1_000, batch_window: Duration::ZERO };
+        let fence = RouteFence { fence: Fence::default(), generation: Generation::FIRST };
+        let mut owned: Owned<u64> = Owned::new(fence, 0, limits);
+        owned.stand(1, None, false, Vec::new());
+        let present = owned.epoch().as_str().to_owned();
+        let places = [("~1", 900), ("~2", 120), ("~2", 130), ("~2", 110), (&present, 950)];
+        for (n, (epoch, offset)) in (1..).zip(places) {
+            let (client, call) = (ClientId::from_bits(n), CallId::from_bits(n));
+            let position = Some(Position::new(StreamEpoch::new(epoch), offset));
+            let join = JoinFrame { topic: "t".into(), client, call, position, replay: 0 };
+            assert!(owned.enqueue(NodeId::from_bits(n), &join, 10));
+        }
+        let best = owned.furthest_of_earlier_streams().map(|waiting| waiting.join.client);
+        assert_eq!(best, Some(ClientId::from_bits(3)));
     }
 }

@@ -287,7 +287,8 @@ impl Driver {
         }
     }
 
-    // Posts cannot fail for their payloads: all came from other contexts or from the codec.
+    // Posts cannot fail for their payloads: they came from other contexts, or from the codec, which
+    // leaves out what nests too deep to be copied.
     fn carry_out(&self, output: NodeOutput<JsValue>) {
         match output {
             NodeOutput::Announce(packet) => {

@@ -215,6 +215,12 @@ impl Driver {
             ClientOutput::CloseShard(shard) => {
                 self.shards.borrow_mut()[usize::from(shard)] = None;
             }
+            ClientOutput::Deliver(delivery) if delivery.payload.is_undefined() => {
+                // Of earlier messages a late handler gets those that there are.
+                if !delivery.replayed {
+                    report::too_deep(&self.hooks, &delivery.topic, &delivery.position);
+                }
+            }
             ClientOutput::Deliver(delivery) => {
                 let begun = self.handlers.borrow_mut().begin(&delivery);
                 if let Some(begun) = begun {

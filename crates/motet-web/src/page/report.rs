@@ -2,7 +2,7 @@
 
 use motet_cluster::client::{ClientOutput, ClientStatus, ErrorSource, Gap, SubscriptionState};
 use motet_cluster::frame::GapReason;
-use motet_protocol::Error;
+use motet_protocol::{Error, Position};
 use wasm_bindgen::prelude::*;
 
 use super::hooks::Hooks;
@@ -51,6 +51,13 @@ fn tell_gap(hooks: &Hooks, topic: &str, gap: &Gap) -> Result<(), JsValue> {
     )
 }
 
+/// A message whose payload the node could not hand over is a gap of its own.
+pub(super) fn too_deep(hooks: &Hooks, topic: &str, at: &Position) {
+    const TOO_DEEP: u8 = 6;
+    let (epoch, offset) = (at.epoch.as_str(), at.offset as f64);
+    let _ = hooks.gap(topic, epoch, offset - 1.0, Some(epoch), offset, TOO_DEEP);
+}
+
 fn tell_subscription(hooks: &Hooks, topic: &str, state: &SubscriptionState) -> Result<(), JsValue> {
     match state {
         SubscriptionState::Pending => hooks.subscription(topic, 0, None, 0.0, &NOTHING),
@@ -72,7 +79,9 @@ fn tell_status(hooks: &Hooks, status: &ClientStatus) -> Result<(), JsValue> {
         ClientStatus::Running { node } => hooks.status(2, Some(node.to_hex()), &NOTHING),
         ClientStatus::Suspended => hooks.status(3, None, &NOTHING),
         ClientStatus::Recovering => hooks.status(4, None, &NOTHING),
-        ClientStatus::Degraded(error) => hooks.status(5, None, &to_object(error)),
+        ClientStatus::Degraded { node, error } => {
+            hooks.status(5, node.map(|node| node.to_hex()), &to_object(error))
+        }
         ClientStatus::Failed(error) => hooks.status(6, None, &to_object(error)),
         ClientStatus::Closing => hooks.status(7, None, &NOTHING),
         ClientStatus::Closed => hooks.status(8, None, &NOTHING),

@@ -15,6 +15,10 @@ fn starts(rig: &mut Rig) -> Vec<u32> {
     starts
 }
 
+fn degraded(node: Option<NodeId>, error: impl Into<Error>) -> ClientStatus {
+    ClientStatus::Degraded { node, error: error.into() }
+}
+
 fn gone(start: u32) -> ClientInput<u64> {
     ClientInput::NodeGone { start, error: ErrorCode::NodeUnavailable.into() }
 }
@@ -68,7 +72,7 @@ fn b25_running_means_connected_only_for_a_node_that_owns_topics() {
         rig.statuses(),
         [
             ClientStatus::Recovering,
-            ClientStatus::Degraded(ErrorCode::ConnectRejected.into()),
+            degraded(Some(NODE), ErrorCode::ConnectRejected),
             ClientStatus::Running { node: NODE }
         ]
     );
@@ -299,7 +303,7 @@ fn b35_a_node_that_keeps_dying_is_started_five_times_a_minute_at_most() {
         assert!(six[5] - six[0] >= Duration::from_millis(59_700), "{six:?}");
     }
     assert!(times.len() >= 20, "{}", times.len());
-    assert!(rig.statuses().contains(&ClientStatus::Degraded(ErrorCode::NodeUnavailable.into())));
+    assert!(rig.statuses().contains(&degraded(None, ErrorCode::NodeUnavailable)));
 }
 
 #[test]
@@ -317,7 +321,7 @@ fn b35_nodes_that_cannot_be_started_are_tried_after_longer_and_longer_waits() {
             rig.pass(10);
         }
         waits.push((rig.now - begin).as_millis());
-        let degraded = [ClientStatus::Degraded(missing.clone())];
+        let degraded = [degraded(None, missing.clone())];
         assert_eq!(told, if start == 1 { &[][..] } else { &degraded[..] }, "{start}");
     }
     assert!(waits[0] <= 100, "{waits:?}");

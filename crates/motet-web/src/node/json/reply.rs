@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use js_sys::{Array, JsString};
+use motet_protocol::{JSON_DEPTH_MAX, nests_deeper};
 use motet_realtime::message::{
     ConnectResult, Disconnect, DisconnectCode, ErrorReply, Features, HistoryResult, Publication,
     Push, PushEvent, RefreshPush, RefreshResult, Reply, ReplyBody, ServerErrorCode,
@@ -11,7 +12,7 @@ use motet_realtime::message::{
 };
 use wasm_bindgen::prelude::*;
 
-use super::wire::{Object, parse};
+use super::wire::{Object, parse, stringify};
 
 /// Hands on every message of a frame with its length, or `None` in place of the first that is no
 /// message; what follows that one is not looked at.
@@ -25,8 +26,39 @@ pub(in crate::node) fn for_each_reply(
             continue;
         }
         match parse(&line) {
-            Ok(message) if message.is_object() => each(Some((reply(&message), length))),
+            Ok(message) if message.is_object() => {
+                let mut reply = reply(&message);
+                if may_be_too_deep(line.unchecked_ref()) {
+                    leave_out_too_deep(&mut reply);
+                }
+                each(Some((reply, length)));
+            }
             _ => return each(None),
+        }
+    }
+}
+
+/// Each level takes two characters, so that most messages need no look.
+fn may_be_too_deep(line: &JsString) -> bool {
+    line.length() as usize > 2 * JSON_DEPTH_MAX && nests_deeper(&String::from(line), JSON_DEPTH_MAX)
+}
+
+/// What cannot be handed over is handed over as nothing, which no payload is: the message keeps its
+/// place, and those beside it arrive.
+fn leave_out_too_deep(reply: &mut Reply<JsValue>) {
+    let publications = match &mut reply.body {
+        ReplyBody::Push(Push { event: PushEvent::Publication(one), .. }) => {
+            core::slice::from_mut(&mut **one)
+        }
+        ReplyBody::Subscribe(result) => &mut result.publications,
+        ReplyBody::History(result) => &mut result.publications,
+        _ => return,
+    };
+    for publication in publications {
+        // Writing it fails where it nests even deeper than that can go.
+        let text = stringify(&publication.data).ok().flatten();
+        if text.is_none_or(|text| nests_deeper(&text, JSON_DEPTH_MAX)) {
+            publication.data = JsValue::UNDEFINED;
         }
     }
 }
