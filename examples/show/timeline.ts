@@ -1,5 +1,4 @@
-import { serveStatic } from "@motet/browser-tests/static-server";
-import type { Browser } from "@motet/browser-tests/driver";
+import { pictureOf, type Browser } from "@motet/browser-tests/driver";
 import type { PageLog } from "@motet/browser-tests/checker";
 import { TOPICS } from "./cast.ts";
 import { tabOf, type Act } from "./report.ts";
@@ -26,14 +25,8 @@ interface Picture {
 /** A PNG with a row for each tab, a stroke for each delivery, and the events across them. */
 export async function drawTimeline(browser: Browser, logs: readonly PageLog[], acts: readonly Act[]): Promise<Uint8Array> {
   const picture = compose(logs, acts);
-  const html = page(picture);
-  await using server = await serveStatic({ pages: { "/": html } });
-  const tab = await browser.open(server.url("/"));
-  try {
-    return await tab.screenshot({ width: WIDTH_PX, height: HEAD_PX + picture.rows.length * ROW_PX + FOOT_PX });
-  } finally {
-    await tab.close();
-  }
+  const height = HEAD_PX + picture.rows.length * ROW_PX + FOOT_PX;
+  return await pictureOf(browser, page(picture), { width: WIDTH_PX, height });
 }
 
 function compose(logs: readonly PageLog[], acts: readonly Act[]): Picture {

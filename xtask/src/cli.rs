@@ -18,14 +18,14 @@ pub(crate) struct Arguments {
 enum Command {
     /// Run the show: eight tabs, real data, real crashes, judged by an independent checker.
     #[command(after_help = "Examples:\n  cargo xtask demo\n  cargo xtask demo --once\n  \
-                            cargo xtask demo --port 8080")]
+                            cargo xtask demo --port 8080\n  cargo xtask demo store")]
     Demo(demo::Options),
 
     /// Run every test there is, with a table at the end.
     #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test --only rust\n  \
                             cargo xtask test --skip browser --skip demo\n\n\
-                            Steps: rust, doctest, plants, sim, sim-store, wasm, npm, foreign, oracle, browser, packed, \
-                            demo.\n\
+                            Steps: rust, doctest, plants, sim, sim-store, wasm, npm, foreign, oracle, judge, store-show, \
+                            browser, packed, demo.\n\
                             The last line is `N passed, N failed` over all runners.")]
     Test {
         /// Run this step only (repeatable).

@@ -12,14 +12,14 @@ use anyhow::{Result, bail};
 
 use crate::steps::{self, Report, Selection, Step, passed};
 use crate::summary::Runner;
-use crate::workspace::cargo;
+use crate::workspace::{cargo, root};
 use crate::{demo, install, npm, process, sim, wasm};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// How many schedules continuous integration simulates.
 const SEEDS: &str = "20000";
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 14] = [
     Step { name: "rust", what: "unit and integration tests, fuzz corpora", run: rust },
     Step { name: "doctest", what: "examples in the documentation", run: doctest },
     Step { name: "plants", what: "planted faults are caught", run: planted },
@@ -29,6 +29,8 @@ const STEPS: [Step; 12] = [
     Step { name: "npm", what: "npm package", run: package },
     Step { name: "foreign", what: "foreign clients against the server", run: foreign::run },
     Step { name: "oracle", what: "filters beside npm sift", run: oracle::run },
+    Step { name: "judge", what: "the judge of the store's show", run: judge },
+    Step { name: "store-show", what: "the store's show, with its bounds", run: store_show },
     Step { name: "browser", what: "real tabs in Chromium", run: browser_tests::run },
     Step { name: "packed", what: "the packed package in a fresh application", run: packed::run },
     Step { name: "demo", what: "the show, with its bounds", run: show },
@@ -92,7 +94,16 @@ fn package() -> Result<Report> {
     Ok(passed())
 }
 
+fn judge() -> Result<Report> {
+    let mut judge = browser_tests::node_test(&root().join("examples/store-show"))?;
+    counted(&mut judge, Runner::NodeTest, MINUTE)
+}
+
+fn store_show() -> Result<Report> {
+    counted(demo::store_show()?.arg("--once"), Runner::ExitCode, 5 * MINUTE)
+}
+
 fn show() -> Result<Report> {
     let server = demo::server()?;
-    counted(demo::show(&server)?.arg("--once"), Runner::ExitCode, 10 * MINUTE)
+    counted(demo::bus_show(&server)?.arg("--once"), Runner::ExitCode, 10 * MINUTE)
 }
