@@ -1,6 +1,7 @@
 //! The change log's numbers and their times.
 
 use core::fmt;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -142,6 +143,12 @@ impl Head {
             time: Hlc::from_number(u64::from_be_bytes(time)),
         })
     }
+}
+
+/// A duration in whole milliseconds, as many as a number of 64 bits holds.
+pub(crate) const fn millis(duration: Duration) -> u64 {
+    let millis = duration.as_millis();
+    if millis > u64::MAX as u128 { u64::MAX } else { millis as u64 }
 }
 
 #[cfg(test)]

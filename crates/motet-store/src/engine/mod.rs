@@ -20,6 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub use answer::Answer;
 pub use writes::Writes;
 
+use crate::clock::millis;
 use crate::{Clock, Error, Head, Hlc};
 
 /// The maps of an environment. Apart from each other because of how they grow: the log only at its
@@ -85,10 +86,7 @@ pub type WallClock = Box<dyn Fn() -> u64 + Send + Sync>;
 /// The system's wall clock.
 #[must_use]
 pub fn system_clock() -> WallClock {
-    Box::new(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    })
+    Box::new(|| millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()))
 }
 
 /// Which way a range is read.
@@ -175,6 +173,21 @@ pub trait Decide: Send + 'static {
         transaction: &'a dyn Transaction,
     ) -> Answer<'a, Result<Decision, Error>>;
 }
+
+/// Makes deciders of types whose `run` decides.
+macro_rules! decides {
+    ($($decider:ty),+) => {$(
+        impl $crate::engine::Decide for $decider {
+            fn decide<'a>(
+                &'a mut self,
+                transaction: &'a dyn $crate::engine::Transaction,
+            ) -> $crate::engine::Answer<'a, Result<$crate::engine::Decision, $crate::Error>> {
+                $crate::engine::Answer::later(self.run(transaction))
+            }
+        }
+    )+};
+}
+pub(crate) use decides;
 
 /// What a decider decided.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,10 @@ use motet_protocol::fault::planted;
 use serde::{Deserialize, Serialize};
 
 use super::{EntryRecord, decode};
-use crate::engine::{Answer, Decide, Decision, Direction, Range, Read, Table, Transaction, Writes};
+use crate::clock::millis;
+use crate::engine::{
+    Answer, Decide, Decision, Direction, Range, Read, Table, Transaction, Writes, decides,
+};
 use crate::shared::Shared;
 use crate::{Clock, Error, Hlc, keys, lookup};
 
@@ -102,14 +105,7 @@ impl Trim {
     }
 }
 
-impl Decide for Trim {
-    fn decide<'a>(
-        &'a mut self,
-        transaction: &'a dyn Transaction,
-    ) -> Answer<'a, Result<Decision, Error>> {
-        Answer::later(self.run(transaction))
-    }
-}
+decides!(Trim);
 
 /// The first and the last of the entries that are to go next, if any are.
 async fn stretch(view: &dyn Read, shared: &Shared) -> Result<Option<(Clock, Clock)>, Error> {
@@ -161,9 +157,7 @@ struct Goes {
 
 impl Goes {
     fn new(retention: Retention, newest: &Mark, now_ms: u64) -> Self {
-        let before_ms = retention
-            .age
-            .map(|age| now_ms.saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)));
+        let before_ms = retention.age.map(|age| now_ms.saturating_sub(millis(age)));
         let up_to_bytes = retention.bytes.map(|bytes| newest.total_bytes.saturating_sub(bytes));
         Self { before_ms, up_to_bytes }
     }
@@ -193,15 +187,14 @@ async fn end(view: &dyn Read, direction: Direction) -> Result<Option<Mark>, Erro
 }
 
 mod duration_ms {
-    use super::{Deserialize, Duration};
+    use super::{Deserialize, Duration, millis};
 
     #[expect(clippy::ref_option, reason = "the signature is serde's")]
     pub(super) fn serialize<S: serde::Serializer>(
         duration: &Option<Duration>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let ms = duration.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
-        serde::Serialize::serialize(&ms, serializer)
+        serde::Serialize::serialize(&duration.map(millis), serializer)
     }
 
     pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(

@@ -16,8 +16,9 @@ use super::directory::{Creation, DATA, Found, READERS};
 use super::keeper::{Bell, TURN_MAX};
 use super::turnstile::{Turn, Turnstile, Watch};
 use super::view::Views;
-use super::{Core, Durability, Env, Open, Options, Tables, data_file, directory, failure, millis};
-use crate::engine::{KEY_BYTES_MAX, Table};
+use super::{Core, Durability, Env, Open, Options, Tables, data_file, directory, failure};
+use crate::clock::millis;
+use crate::engine::{KEY_BYTES_MAX, Table, system_clock};
 use crate::{Error, Head};
 
 /// The engines of this process. LMDB's locks belong to the process, so that a second environment
@@ -155,6 +156,7 @@ fn open_core(path: &Path, options: &Options, bell: &Arc<Bell>) -> Result<Core, E
         path: path.to_owned(),
         views: Views::new(options, Arc::clone(bell)),
         wrote: AtomicBool::new(false),
+        wall_clock: system_clock(),
         poison: OnceLock::new(),
     })
 }
