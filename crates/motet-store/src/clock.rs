@@ -116,7 +116,8 @@ impl Hlc {
 pub struct Head {
     /// The clock of the last change, [`Clock::ZERO`] while there is none.
     pub clock: Clock,
-    /// The time of the last transaction that changed anything.
+    /// The time of the last transaction that wrote anything, be it a change in the log or not: what
+    /// had expired by then has expired for every later one, whatever its process's wall clock shows.
     pub time: Hlc,
 }
 

@@ -27,6 +27,7 @@ pub const ALL: &[&str] = &[
     "skip-epoch-check",
     "skip-ranges",
     "skip-read-set",
+    "stop-time-without-changes",
     "sweep-all-or-none",
     "trim-newest",
     "trim-too-much",

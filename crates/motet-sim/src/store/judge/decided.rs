@@ -18,7 +18,6 @@ pub(crate) fn decided(model: &mut Model, call: &MadeCall, decided: &Decided) -> 
     holds("clock", decided.before.clock.number() == model.head, || {
         format!("the log ended at {} instead of {}", decided.before.clock, model.head)
     })?;
-    model.decided_ms = model.decided_ms.max(decided.stamp.unix_ms());
     let answer = if matches!(call.asked, Asked::Maintain) { None } else { call.take_answer() };
     match &decided.outcome {
         Err(error) => {
@@ -39,8 +38,12 @@ pub(crate) fn decided(model: &mut Model, call: &MadeCall, decided: &Decided) -> 
         }
         Ok(written) => {
             let raw = Raw::parse(&written.writes).map_err(|why| ("clock", why))?;
-            let first = model.head;
+            let (first, time) = (model.head, decided.stamp.number());
             accepted(model, call, decided, &raw)?;
+            if !written.writes.is_empty() {
+                holds("clock", time > model.time, || format!("{time} after {}", model.time))?;
+                model.time = time;
+            }
             match answer {
                 Some(Ok(versions)) => told(model, call, first, &versions),
                 Some(Err(error)) if !matches!(error, Error::Closed) => {

@@ -85,10 +85,8 @@ pub(crate) struct Model {
     pub(crate) docs: Docs,
     pub(crate) kinds: [Kind; TYPES.len()],
     pub(crate) head: u64,
-    /// The time of the last change.
+    /// The time of the last decider that wrote anything: what had expired then, counts no more.
     pub(crate) time: u64,
-    /// The latest wall time by which anything was decided: what had expired then, counts no more.
-    pub(crate) decided_ms: u64,
     pub(crate) log: VecDeque<Entry>,
     pub(crate) kept: Kept,
     pub(crate) epoch: u64,

@@ -54,9 +54,7 @@ impl<'c> Attempt<'c> {
         self.apply(&decision.writes)?;
         self.used += room;
         self.bytes += decision.writes.byte_len();
-        if decision.changes > 0 {
-            self.head = Head { clock: before.clock.plus(decision.changes), time: stamp };
-        }
+        self.head = decision.head_after(before, stamp);
         Ok(Ok(Commit { before: before.clock, clock: self.head.clock, time: stamp }))
     }
 
