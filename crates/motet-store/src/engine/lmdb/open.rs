@@ -143,6 +143,9 @@ fn open_core(path: &Path, options: &Options, bell: &Arc<Bell>) -> Result<Core, E
     // A writer that was killed between its commit and announcing it left that to the next one to
     // begin; until then views would not see what is committed.
     env.write_txn().map(heed::RwTxn::abort).map_err(failed)?;
+    // Who comes for less than the keeper's round would never do it, and what the readers of killed
+    // processes saw would never be used again.
+    env.clear_stale_readers().map_err(failed)?;
     let tables = open_tables(&env).map_err(failed)?.ok_or_else(|| Error::Corrupt {
         path: path.join(DATA),
         why: "a table is missing".into(),
