@@ -247,4 +247,4 @@ fn unix_ms() -> u64 {
 }
 
 const SESSIONS: u64 = 2;
-const REHEARSED: u64 = 500;
+const REHEARSED: u64 = 200;
