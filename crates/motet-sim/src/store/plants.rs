@@ -12,6 +12,7 @@ pub const ALL: &[&str] = &[
     "forget-absent-reads",
     "forget-new-expiry",
     "forget-own-batch",
+    "hold-for-lost-pins",
     "keep-old-entries",
     "keep-uncommitted-catalog",
     "leave-writes-to-build",
@@ -19,6 +20,7 @@ pub const ALL: &[&str] = &[
     "notify-before-commit",
     "pass-over-trimmed",
     "patch-stale-value",
+    "pin-without-end",
     "repeat-index-number",
     "restrict-before-end",
     "restrict-counts-expired",
@@ -31,5 +33,6 @@ pub const ALL: &[&str] = &[
     "sweep-all-or-none",
     "trim-newest",
     "trim-too-much",
+    "trim-what-is-pinned",
     "unique-counts-expired",
 ];

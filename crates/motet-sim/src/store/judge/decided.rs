@@ -127,6 +127,9 @@ fn rejected(model: &Model, call: &MadeCall, decided: &Decided, error: &Error) ->
             let found = model.kind(*kind).indexes.iter().any(|index| index.name == name);
             (!found).then_some(ErrorCode::IndexNotFound)
         }
+        Asked::Pin(_, after) => after
+            .is_some_and(|after| after + 1 < model.kept_from())
+            .then_some(ErrorCode::LogTruncated),
         Asked::Define(..) | Asked::SetRetention(_) | Asked::Maintain => None,
     };
     holds(guard(code), expected == Some(code), || {
@@ -173,12 +176,26 @@ fn accepted(model: &mut Model, call: &MadeCall, decided: &Decided, raw: &Raw) ->
             holds("clock", idle && raw.documents.is_empty(), || {
                 format!("{} changed documents", name(call))
             })?;
-            if let Asked::SetRetention(kept) = &call.asked {
-                model.kept = *kept;
+            match &call.asked {
+                Asked::SetRetention(kept) => model.kept = *kept,
+                Asked::Pin(slot, after) => return pinned(model, *slot, *after),
+                _ => {}
             }
             Ok(())
         }
     }
+}
+
+/// What is promised to whoever set a pin is there.
+fn pinned(model: &mut Model, slot: u8, after: Option<u64>) -> Verdict {
+    let Some(after) = after else {
+        model.pins.remove(&slot);
+        return Ok(());
+    };
+    model.pins.insert(slot, after);
+    holds("clock", after + 1 >= model.kept_from(), || {
+        format!("{after} was pinned in a log from {}", model.kept_from())
+    })
 }
 
 fn swept_wrongly(id: Id, code: ErrorCode) -> (&'static str, String) {
