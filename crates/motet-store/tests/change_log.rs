@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use motet_store::{Clock, Env, Error, Op, Retention, Write};
+use motet_store::engine::lmdb::Options;
+use motet_store::{Clock, Env, Error, Op, Retention, Store, StoreOptions, Write};
 use serde_json::json;
 use stores::{on_disk, on_each};
 
@@ -214,6 +215,24 @@ fn d4_what_is_gone_cannot_be_pinned() {
         env.log().pin("later", Clock::new(99)).unwrap();
         assert!(matches!(env.log().pin("~own", Clock::ZERO), Err(Error::NameInvalid { .. })));
     });
+}
+
+#[test]
+fn d4_d11_a_full_store_is_told_to_keep_less_of_its_log_and_has_room_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Options { max_bytes: 1 << 20, ..Options::default() };
+    let options = StoreOptions { engine, ..StoreOptions::default() };
+    let store = Store::open_with(directory.path().join("data"), options).unwrap();
+    let env = store.env("test").unwrap();
+    env.log().pin("mirror", Clock::ZERO).unwrap();
+    let value = json!("x".repeat(1_000));
+    let full = (0..).find_map(|_| env.put("Order", "o-1", value.clone()).err());
+    assert!(matches!(full, Some(Error::StoreFull { .. })), "{full:?}");
+    let head = env.log().head().unwrap().clock;
+    env.set_retention(Retention::everything().bytes(0)).unwrap();
+    env.log().pin("mirror", head).unwrap();
+    env.maintain().unwrap();
+    env.put("Order", "o-2", value).unwrap();
 }
 
 #[test]

@@ -148,7 +148,7 @@ impl Stage {
     }
 
     fn stand(&self) {
-        let options = Options { view_max: Duration::from_millis(300), ..Options::default() };
+        let options = Options { view_max: Duration::from_millis(500), ..Options::default() };
         let engine = open_with(&self.store(), &options);
         let view = view(&engine);
         assert!(!all(&*view, Table::Documents).is_empty());

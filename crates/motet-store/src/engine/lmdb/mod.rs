@@ -47,7 +47,7 @@ type Database = heed::Database<'static, Bytes, Bytes>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The most bytes that live entries may take. What would go beyond is refused with
-    /// [`Error::StoreFull`]; what removes is always possible.
+    /// [`Error::StoreFull`]; what removes, and settings, are always possible.
     pub max_bytes: u64,
     /// What an answered write survives.
     pub durability: Durability,
