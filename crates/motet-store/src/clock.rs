@@ -1,6 +1,7 @@
 //! The change log's numbers and their times.
 
 use core::fmt;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +116,8 @@ impl Hlc {
 pub struct Head {
     /// The clock of the last change, [`Clock::ZERO`] while there is none.
     pub clock: Clock,
-    /// The time of the last transaction that changed anything.
+    /// The time of the last transaction that wrote anything, be it a change in the log or not: what
+    /// had expired by then has expired for every later one, whatever its process's wall clock shows.
     pub time: Hlc,
 }
 
@@ -142,6 +144,12 @@ impl Head {
             time: Hlc::from_number(u64::from_be_bytes(time)),
         })
     }
+}
+
+/// A duration in whole milliseconds, as many as a number of 64 bits holds.
+pub(crate) const fn millis(duration: Duration) -> u64 {
+    let millis = duration.as_millis();
+    if millis > u64::MAX as u128 { u64::MAX } else { millis as u64 }
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use crate::commit::Batch;
 use crate::document::{Document, Record, check_key, check_name};
 use crate::engine::{Commit, Decide, Engine, Table};
 use crate::index::{Create, Drop, IndexState, IndexStatus, Progress};
-use crate::keys::TypeId;
 use crate::log::{Retention, SetRetention};
 use crate::read_set::ReadSet;
 use crate::shared::{Driver, Shared};
@@ -304,10 +303,10 @@ impl Env {
         pollster::block_on(async {
             let view = self.shared.engine.view().await?;
             let catalog = self.shared.catalog.of_view(view.as_ref()).await?;
-            let Some(record) = catalog.type_named(type_name) else { return Ok(Vec::new()) };
+            let Some(type_id) = catalog.type_id(type_name) else { return Ok(Vec::new()) };
             let mut statuses = Vec::new();
             let own = |name: &str| name.starts_with('~');
-            for index in catalog.indexes(TypeId(record.id)).iter().filter(|one| !own(&one.name)) {
+            for index in catalog.indexes(type_id).iter().filter(|one| !own(&one.name)) {
                 let scanned = match index.record.state {
                     IndexState::Building => {
                         Some(Progress::load(view.as_ref(), index.record.id).await?.scanned)
@@ -406,32 +405,21 @@ impl Env {
         if !catalog.has_type(type_name) {
             catalog = self.shared.catalog.of_view(view.as_ref()).await?;
         }
-        let Some(type_record) = catalog.type_named(type_name) else { return Ok(()) };
-        let at = keys::document(TypeId(type_record.id), key);
+        let Some(type_id) = catalog.type_id(type_name) else { return Ok(()) };
+        let at = keys::document(type_id, key);
         let mut each = Some(each);
         let mut found = Ok(());
         let mut show = |_: usize, bytes: Option<&[u8]>| {
-            found = match bytes.map(Record::from_bytes) {
-                None => Ok(()),
-                Some(None) => Err(damaged(type_name, key)),
-                Some(Some(record)) => {
-                    if record.is_live(self.shared.unix_ms())
-                        && let Some(each) = each.take()
-                    {
-                        each(record);
-                    }
-                    Ok(())
+            let Some(bytes) = bytes else { return };
+            found = Record::parse(bytes, format_args!("{type_name} {key:?}")).map(|record| {
+                if record.is_live(self.shared.unix_ms())
+                    && let Some(each) = each.take()
+                {
+                    each(record);
                 }
-            };
+            });
         };
         view.get_many(Table::Documents, &[&at], &mut show).await?;
         found
-    }
-}
-
-fn damaged(type_name: &str, key: &str) -> Error {
-    Error::Damaged {
-        what: format!("{type_name} {key:?}"),
-        why: "its record has another format".into(),
     }
 }

@@ -1,6 +1,7 @@
 //! Which documents of a type to read, by key.
 
 use crate::keys::{self, TypeId};
+use crate::value::successor;
 
 /// Documents of one type by key, in the order of the keys' bytes.
 ///
@@ -61,7 +62,7 @@ impl KeyRange {
     /// The first key of `Documents`, and the one before which it ends.
     pub(crate) fn bounds(&self, type_id: TypeId) -> (Vec<u8>, Option<Vec<u8>>) {
         let prefix = keys::document(type_id, &self.prefix);
-        let end = keys::after_prefix(&prefix);
+        let end = successor(&prefix);
         let from = self.from.as_ref().map(|key| keys::document(type_id, key));
         let after = self.after.as_ref().map(|key| keys::just_after(keys::document(type_id, key)));
         let start = [Some(prefix), from, after].into_iter().flatten().max();

@@ -21,14 +21,6 @@ pub(crate) fn split_document(bytes: &[u8]) -> Option<(TypeId, &str)> {
     Some((TypeId(u32::from_be_bytes(*type_id)), core::str::from_utf8(key).ok()?))
 }
 
-/// The first key of `Documents` after all those that start with `prefix`; `None` if there is none.
-pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
-    let mut end = prefix[..=last].to_vec();
-    end[last] += 1;
-    Some(end)
-}
-
 /// The first possible key after this one.
 pub(crate) fn just_after(mut key: Vec<u8>) -> Vec<u8> {
     key.push(0);
@@ -79,14 +71,6 @@ mod tests {
         assert_eq!(split_document(&key), Some((TypeId(7), "a/b")));
         assert_eq!(split_document(&key[..3]), None);
         assert_eq!(split_document(&[0, 0, 0, 1, 0xff]), None, "not UTF-8");
-    }
-
-    #[test]
-    fn the_end_of_a_prefix_is_after_all_that_start_with_it() {
-        assert_eq!(after_prefix(&[1, 2]), Some(vec![1, 3]));
-        assert_eq!(after_prefix(&[1, 0xff, 0xff]), Some(vec![2]));
-        assert_eq!(after_prefix(&[0xff]), None);
-        assert_eq!(after_prefix(&[]), None);
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl Transaction {
     }
 
     fn type_id(&mut self, type_name: &str) -> Option<TypeId> {
-        let id = self.catalog.type_named(type_name).map(|record| TypeId(record.id));
+        let id = self.catalog.type_id(type_name);
         if id.is_none() {
             self.reads.absent_type(type_name);
         }
@@ -164,7 +164,8 @@ impl Transaction {
         let Some(type_id) = self.type_id(type_name) else { return Ok(None) };
         let at = keys::document(type_id, key);
         let bytes = pollster::block_on(lookup::one(self.view.as_ref(), Table::Documents, &at))?;
-        let record = bytes.as_deref().map(|bytes| parse(type_name, key, bytes)).transpose()?;
+        let what = format_args!("{type_name} {key:?}");
+        let record = bytes.as_deref().map(|bytes| Record::parse(bytes, what)).transpose()?;
         let version = record.map_or(Clock::ZERO, |record| record.version);
         self.reads.document(type_name, key, at, version);
         match record.filter(|record| record.is_live(self.now_ms)) {
@@ -211,7 +212,8 @@ impl Transaction {
                 return ControlFlow::Break(());
             }
             let key = keys::split_document(at).map_or("", |(_, key)| key);
-            failed = parse(type_name, key, bytes).and_then(|record| {
+            let record = Record::parse(bytes, format_args!("{type_name} {key:?}"));
+            failed = record.and_then(|record| {
                 found.push((at.to_vec(), record.version));
                 if record.is_live(self.now_ms) {
                     documents.insert(key.to_owned(), Document::from_record(key, &record)?);
@@ -227,11 +229,4 @@ impl Transaction {
         }
         failed.map(|()| documents)
     }
-}
-
-fn parse<'a>(type_name: &str, key: &str, bytes: &'a [u8]) -> Result<Record<'a>, Error> {
-    Record::from_bytes(bytes).ok_or_else(|| Error::Damaged {
-        what: format!("{type_name} {key:?}"),
-        why: "its record has another format".into(),
-    })
 }

@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use motet_store::{Clock, Env, Error, Op, Retention, Write};
+use motet_store::engine::lmdb::Options;
+use motet_store::{Clock, Env, Error, Op, Retention, Store, StoreOptions, Write};
 use serde_json::json;
 use stores::{on_disk, on_each};
 
@@ -144,6 +145,94 @@ fn d4_the_log_is_trimmed_by_age_but_for_its_newest_change() {
         assert_eq!(env.log().read(Clock::new(1), 10).unwrap().len(), 1);
         assert_eq!(env.put("Order", "o-3", json!(3)).unwrap(), Clock::new(3));
     });
+}
+
+/// Writes so many changes of about 155 bytes each.
+fn write_changes(env: &Env, count: usize) {
+    let value = json!("x".repeat(100));
+    let writes = (0..count).map(|n| Write::put("Order", format!("o-{n}"), value.clone()));
+    env.write_all(writes.collect()).unwrap();
+    env.maintain().unwrap();
+}
+
+fn clocks_after(env: &Env, after: u64) -> Vec<u64> {
+    let changes = env.log().read(Clock::new(after), usize::MAX).unwrap();
+    changes.iter().map(|change| change.clock.number()).collect()
+}
+
+#[test]
+fn d4_what_is_pinned_is_kept_until_the_pin_moves_on_or_is_taken_away() {
+    on_each(|env| {
+        env.log().pin("near", Clock::new(8)).unwrap();
+        env.log().pin("far", Clock::new(3)).unwrap();
+        env.set_retention(Retention::everything().bytes(0)).unwrap();
+        write_changes(env, 10);
+        assert_eq!(clocks_after(env, 3), [4, 5, 6, 7, 8, 9, 10], "the lowest pin holds");
+        assert!(matches!(env.log().read(Clock::new(2), 1), Err(Error::LogTruncated { .. })));
+        env.log().pin("far", Clock::new(6)).unwrap();
+        env.maintain().unwrap();
+        assert_eq!(clocks_after(env, 6), [7, 8, 9, 10]);
+        assert!(matches!(env.log().read(Clock::new(5), 1), Err(Error::LogTruncated { .. })));
+        env.log().unpin("far").unwrap();
+        env.maintain().unwrap();
+        assert_eq!(clocks_after(env, 8), [9, 10]);
+        assert_eq!(env.log().pins().unwrap(), [("near".to_owned(), Clock::new(8))]);
+        env.log().unpin("near").unwrap();
+        env.log().unpin("never there").unwrap();
+        env.maintain().unwrap();
+        assert_eq!(clocks_after(env, 9), [10], "the newest change is always kept");
+    });
+}
+
+#[test]
+fn d4_a_pin_keeps_no_more_than_it_may_and_its_reader_is_told_what_is_gone() {
+    on_each(|env| {
+        env.log().pin("paused", Clock::ZERO).unwrap();
+        env.set_retention(Retention::everything().bytes(0).pin_bytes(1_000)).unwrap();
+        write_changes(env, 5);
+        assert_eq!(clocks_after(env, 0), [1, 2, 3, 4, 5], "five changes have less bytes");
+        write_changes(env, 5);
+        let told = env.log().read(Clock::ZERO, 1);
+        let Err(Error::LogTruncated { asked, .. }) = told else { panic!("{told:?}") };
+        assert_eq!(asked, Clock::new(1));
+        // What keeps nothing whole keeps nothing at all.
+        env.maintain().unwrap();
+        assert_eq!(clocks_after(env, 9), [10]);
+        assert!(env.log().read(Clock::new(8), 1).is_err());
+    });
+}
+
+#[test]
+fn d4_what_is_gone_cannot_be_pinned() {
+    on_each(|env| {
+        env.set_retention(Retention::everything().bytes(0)).unwrap();
+        write_changes(env, 10);
+        let refused = env.log().pin("late", Clock::new(8));
+        let Err(Error::LogTruncated { asked, kept_from }) = refused else { panic!("{refused:?}") };
+        assert_eq!((asked, kept_from), (Clock::new(9), Clock::new(10)));
+        assert!(env.log().pins().unwrap().is_empty());
+        env.log().pin("late", Clock::new(9)).unwrap();
+        env.log().pin("later", Clock::new(99)).unwrap();
+        assert!(matches!(env.log().pin("~own", Clock::ZERO), Err(Error::NameInvalid { .. })));
+    });
+}
+
+#[test]
+fn d4_d11_a_full_store_is_told_to_keep_less_of_its_log_and_has_room_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Options { max_bytes: 1 << 20, ..Options::default() };
+    let options = StoreOptions { engine, ..StoreOptions::default() };
+    let store = Store::open_with(directory.path().join("data"), options).unwrap();
+    let env = store.env("test").unwrap();
+    env.log().pin("mirror", Clock::ZERO).unwrap();
+    let value = json!("x".repeat(1_000));
+    let full = (0..).find_map(|_| env.put("Order", "o-1", value.clone()).err());
+    assert!(matches!(full, Some(Error::StoreFull { .. })), "{full:?}");
+    let head = env.log().head().unwrap().clock;
+    env.set_retention(Retention::everything().bytes(0)).unwrap();
+    env.log().pin("mirror", head).unwrap();
+    env.maintain().unwrap();
+    env.put("Order", "o-2", value).unwrap();
 }
 
 #[test]

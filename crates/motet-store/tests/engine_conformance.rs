@@ -47,6 +47,7 @@ macro_rules! every_case_of {
                 clocks::concurrent_writers_number_their_changes_without_a_gap_and_each_once,
                 clocks::a_stamp_is_later_than_that_of_every_change_before,
                 clocks::what_changes_nothing_in_the_log_uses_no_clock,
+                clocks::whatever_is_written_moves_the_time_and_nothing_else_does,
                 clocks::one_decider_may_use_several_clocks,
                 calls::a_point_read_is_one_call_and_a_query_over_an_index_two,
             ]

@@ -19,6 +19,8 @@ pub(crate) enum Action {
     CreateIndex(u8, u8, Shape),
     DropIndex(u8, u8),
     SetRetention(Kept),
+    /// Pins the log under a name's number, so far behind its end, or takes the pin away.
+    Pin(u8, Option<u64>),
     Maintain,
     Read(Read),
     /// Changes of the log, from so far behind its end.
@@ -142,6 +144,7 @@ pub(crate) enum Operation {
     CreateIndex,
     DropIndex,
     SetRetention,
+    Pin,
     Maintain,
     Get,
     Range,
@@ -151,7 +154,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Put,
         Self::Create,
         Self::Update,
@@ -163,6 +166,7 @@ impl Operation {
         Self::CreateIndex,
         Self::DropIndex,
         Self::SetRetention,
+        Self::Pin,
         Self::Maintain,
         Self::Get,
         Self::Range,
@@ -188,6 +192,7 @@ impl Operation {
             Self::CreateIndex => "create-index",
             Self::DropIndex => "drop-index",
             Self::SetRetention => "retention",
+            Self::Pin => "pin",
             Self::Maintain => "maintain",
             Self::Get => "get",
             Self::Range => "range",
@@ -217,6 +222,7 @@ impl Action {
             Self::CreateIndex(..) => Operation::CreateIndex,
             Self::DropIndex(..) => Operation::DropIndex,
             Self::SetRetention(_) => Operation::SetRetention,
+            Self::Pin(..) => Operation::Pin,
             Self::Maintain => Operation::Maintain,
             Self::Read(Read::Get(..)) => Operation::Get,
             Self::Read(Read::Range(..)) => Operation::Range,

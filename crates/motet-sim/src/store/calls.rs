@@ -18,6 +18,8 @@ pub(crate) enum Asked {
     CreateIndex(u8, u8, Shape),
     DropIndex(u8, u8),
     SetRetention(Kept),
+    /// The number of a name, and the clock after which the log is pinned.
+    Pin(u8, Option<u64>),
     Maintain,
 }
 
@@ -43,6 +45,11 @@ impl MadeCall {
 /// The name of the index with this number.
 pub(crate) fn index_name(slot: u8) -> String {
     format!("i{slot}")
+}
+
+/// The name of the log's pin with this number.
+pub(crate) fn pin_name(slot: u8) -> String {
+    format!("p{slot}")
 }
 
 /// What makes the call, whenever its turn comes.
@@ -73,6 +80,16 @@ pub(crate) fn runner(
         (Asked::SetRetention(kept), None) => {
             let retention = kept.to_store();
             Box::new(move || env.set_retention(retention).map(|()| Vec::new()))
+        }
+        (Asked::Pin(slot, after), None) => {
+            let (name, after) = (pin_name(*slot), after.map(Clock::new));
+            Box::new(move || {
+                let outcome = match after {
+                    Some(after) => env.log().pin(&name, after),
+                    None => env.log().unpin(&name),
+                };
+                outcome.map(|()| Vec::new())
+            })
         }
         (Asked::Maintain, None) => Box::new(move || {
             let next = env.maintain()?;

@@ -84,8 +84,12 @@ fn draw_guest(setup: &Setup, rng: &mut Rng) -> Guest {
     let action = match rng.below(12) {
         0 => draw_catalog(setup, rng),
         1 => Action::Maintain,
-        2 if rng.below(2) == 0 => Action::SetRetention(draw_kept(rng)),
-        2..5 => Action::Commit,
+        2 => match rng.below(3) {
+            0 => Action::SetRetention(draw_kept(rng)),
+            1 => draw_pin(rng),
+            _ => Action::Commit,
+        },
+        3..5 => Action::Commit,
         _ => Action::Write(draw_writes(setup, rng)),
     };
     Guest {
@@ -100,7 +104,7 @@ fn draw_action(setup: &Setup, rng: &mut Rng) -> Action {
     if rng.below(1_000) < setup.catalog {
         return draw_catalog(setup, rng);
     }
-    match rng.below(200) {
+    match rng.below(206) {
         0..68 => Action::Write(draw_writes(setup, rng)),
         68..78 => Action::Begin,
         78..100 => Action::ReadInside(draw_read_inside(setup, rng)),
@@ -116,7 +120,8 @@ fn draw_action(setup: &Setup, rng: &mut Rng) -> Action {
         190..193 => Action::SetClock(draw_clock(rng)),
         193..195 => Action::Pause(rng.below(20_000)),
         195..197 => Action::ExpireViews,
-        _ => Action::Reopen,
+        197..200 => Action::Reopen,
+        _ => draw_pin(rng),
     }
 }
 
@@ -150,7 +155,13 @@ fn draw_kept(rng: &mut Rng) -> Kept {
     Kept {
         age_ms: (rng.below(2) == 0).then(|| rng.below(20_000)),
         bytes: (rng.below(2) == 0).then(|| rng.below(6_000)),
+        pin_bytes: if rng.below(3) == 0 { 1 << 30 } else { rng.below(12_000) },
     }
+}
+
+fn draw_pin(rng: &mut Rng) -> Action {
+    let back = (rng.below(4) > 0).then(|| rng.below(30));
+    Action::Pin(rng.below(2) as u8, back)
 }
 
 fn draw_clock(rng: &mut Rng) -> i64 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Reference, Type, TypeRecord, TypeSpec};
 use crate::Error;
 use crate::commit::Session;
-use crate::engine::{Answer, Decide, Decision, Transaction};
+use crate::engine::{Decision, Transaction, decides};
 use crate::index::{self, IndexSpec};
 use crate::shared::Shared;
 
@@ -47,11 +47,4 @@ impl Reference {
     }
 }
 
-impl Decide for Define {
-    fn decide<'a>(
-        &'a mut self,
-        transaction: &'a dyn Transaction,
-    ) -> Answer<'a, Result<Decision, Error>> {
-        Answer::later(self.run(transaction))
-    }
-}
+decides!(Define);

@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::engine::{Read, Table};
 use crate::index::Index;
-use crate::keys::{self, TypeId};
+use crate::keys::TypeId;
 use crate::lookup;
+use crate::value::successor;
 
 pub(crate) use define::Define;
 pub use type_spec::{OnDelete, TypeSpec};
@@ -66,6 +67,11 @@ pub(crate) struct Catalog {
 impl Catalog {
     pub(crate) fn type_named(&self, name: &str) -> Option<&TypeRecord> {
         self.types.get(name).map(|found| &found.record)
+    }
+
+    /// The number of a type that was ever written to or described.
+    pub(crate) fn type_id(&self, name: &str) -> Option<TypeId> {
+        self.type_named(name).map(|record| TypeId(record.id))
     }
 
     pub(crate) fn schema(&self, name: &str) -> Option<&Schema> {
@@ -147,7 +153,7 @@ impl Catalog {
 /// The entries of the catalogue under a prefix: what follows the prefix, and the value.
 async fn under(from: &dyn Read, prefix: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let mut entries = Vec::new();
-    let end = keys::after_prefix(prefix);
+    let end = successor(prefix);
     lookup::range(from, Table::Catalog, prefix, end.as_deref(), &mut |key, value| {
         let name = String::from_utf8_lossy(&key[prefix.len()..]).into_owned();
         entries.push((name, value.to_vec()));

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Error;
+use crate::clock::millis;
 use crate::value::Path;
 
 /// What a type asks of its documents: a schema, references, a time to live. A type that was never
@@ -81,7 +82,7 @@ impl TypeSpec {
     /// New documents expire after this time, unless their write says otherwise.
     #[must_use]
     pub fn expires_in(mut self, time: Duration) -> Self {
-        self.ttl_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self.ttl_ms = Some(millis(time));
         self
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use motet_protocol::fault::planted;
 
 use crate::document::Write;
-use crate::engine::{Answer, Decide, Decision, Transaction};
+use crate::engine::{Decision, Transaction, decides};
 use crate::read_set::ReadSet;
 use crate::shared::Shared;
 use crate::{Clock, Error};
@@ -65,14 +65,7 @@ impl Batch {
     }
 }
 
-impl Decide for Batch {
-    fn decide<'a>(
-        &'a mut self,
-        transaction: &'a dyn Transaction,
-    ) -> Answer<'a, Result<Decision, Error>> {
-        Answer::later(self.run(transaction))
-    }
-}
+decides!(Batch, Sweep);
 
 /// Removes documents whose time has come.
 pub(crate) struct Sweep {
@@ -137,15 +130,6 @@ const fn is_held(error: &Error) -> bool {
             | Error::BatchTooLarge { .. }
             | Error::ValueTooLarge { .. }
     )
-}
-
-impl Decide for Sweep {
-    fn decide<'a>(
-        &'a mut self,
-        transaction: &'a dyn Transaction,
-    ) -> Answer<'a, Result<Decision, Error>> {
-        Answer::later(self.run(transaction))
-    }
 }
 
 /// How soon to try again to remove a document that a rule of others keeps.

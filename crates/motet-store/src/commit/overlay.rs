@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use motet_protocol::fault::planted;
 
 use crate::engine::{OnEntry, Read, Table, Writes};
-use crate::{Error, keys, lookup};
+use crate::value::successor;
+use crate::{Error, lookup};
 
 /// Reads see the decider's own writes. Writes leave in the order of their keys, which a tree of
 /// pages takes with fewer splits than any other order.
@@ -69,7 +70,7 @@ impl<'t> Overlay<'t> {
         let mut below = |key: &[u8], value: &[u8]| {
             if own.contains_key(key) { ControlFlow::Continue(()) } else { each(key, value) }
         };
-        let end = keys::after_prefix(prefix);
+        let end = successor(prefix);
         lookup::range(self.below, table, prefix, end.as_deref(), &mut below).await
     }
 

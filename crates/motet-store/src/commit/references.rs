@@ -12,7 +12,7 @@ use crate::catalog::{OnDelete, Reference};
 use crate::document::Write;
 use crate::engine::Table;
 use crate::index::{Index, IndexState};
-use crate::keys::{self, TypeId};
+use crate::keys;
 use crate::log::Op;
 use crate::value::{Direction, Path, encode};
 use crate::{BrokenReference, Error};
@@ -182,8 +182,8 @@ impl Session<'_> {
     fn index_of(&self, from: &str, reference: &Reference) -> Result<Arc<Index>, Error> {
         let found = self
             .catalog
-            .type_named(from)
-            .and_then(|record| self.catalog.index(TypeId(record.id), &reference.index_name()));
+            .type_id(from)
+            .and_then(|type_id| self.catalog.index(type_id, &reference.index_name()));
         match found {
             Some(index) if index.record.state == IndexState::Ready => Ok(Arc::clone(index)),
             _ => Err(Error::ReferencesBuilding { to: reference.to.clone() }),
@@ -191,9 +191,8 @@ impl Session<'_> {
     }
 
     async fn is_there(&self, type_name: &str, key: &str) -> Result<bool, Error> {
-        let Some(record) = self.catalog.type_named(type_name) else { return Ok(false) };
-        let at = keys::document(TypeId(record.id), key);
-        self.is_live(&at).await
+        let Some(type_id) = self.catalog.type_id(type_name) else { return Ok(false) };
+        self.is_live(&keys::document(type_id, key)).await
     }
 }
 

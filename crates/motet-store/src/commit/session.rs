@@ -11,12 +11,14 @@ use serde_json::Value;
 use super::overlay::Overlay;
 use super::references::References;
 use crate::catalog::{self, Catalog, Type};
+use crate::clock::millis;
 use crate::document::{Expiry, Kind, Record, Write};
 use crate::engine::{Decision, Table, Transaction};
 use crate::index::{Entries, Index, IndexState};
 use crate::keys::{self, TypeId};
 use crate::log::{self, EntryRecord, Op};
 use crate::shared::Shared;
+use crate::value::successor;
 use crate::{Clock, Error, Hlc, lookup};
 
 pub(crate) struct Session<'t> {
@@ -69,8 +71,8 @@ impl<'t> Session<'t> {
     /// Reads all documents that these writes concern in one question.
     pub(crate) async fn fetch(&mut self, writes: &[Write]) -> Result<(), Error> {
         let keys = writes.iter().filter_map(|write| {
-            let record = self.catalog.type_named(&write.type_name)?;
-            Some(keys::document(TypeId(record.id), &write.key))
+            let type_id = self.catalog.type_id(&write.type_name)?;
+            Some(keys::document(type_id, &write.key))
         });
         let keys: Vec<_> = keys.collect();
         self.overlay.fetch_documents(&keys).await
@@ -122,7 +124,7 @@ impl<'t> Session<'t> {
 
     /// Lists a document that cannot expire yet again, for later.
     pub(crate) fn expire_later(&mut self, listed_ms: u64, document: &[u8], later: Duration) {
-        let later_ms = self.stamp.unix_ms() + u64::try_from(later.as_millis()).unwrap_or(0);
+        let later_ms = self.stamp.unix_ms() + millis(later);
         self.overlay.remove(Table::Index, keys::expiry(listed_ms, document));
         self.overlay.put(Table::Index, keys::expiry(later_ms, document), Vec::new());
     }
@@ -181,7 +183,9 @@ impl<'t> Session<'t> {
         write: &Write,
         new: Option<&Value>,
     ) -> Result<(), Error> {
-        let indexes: Vec<_> = self.catalog.indexes(place.type_id).to_vec();
+        // The list as it is now: what is noted of an index on the way sets it anew.
+        let catalog = Arc::clone(&self.catalog);
+        let indexes = catalog.indexes(place.type_id);
         if indexes.is_empty() {
             return Ok(());
         }
@@ -231,7 +235,7 @@ impl<'t> Session<'t> {
             ControlFlow::Continue(())
         };
         if planted("forget-own-batch") {
-            let (below, end) = (self.overlay.below(), keys::after_prefix(tuple));
+            let (below, end) = (self.overlay.below(), successor(tuple));
             lookup::range(below, Table::Index, tuple, end.as_deref(), &mut show).await?;
         } else {
             self.overlay.under(Table::Index, tuple, &mut show).await?;
@@ -349,8 +353,8 @@ impl<'t> Session<'t> {
 
     /// The type's number. A type that is written to for the first time gets one.
     pub(crate) fn type_id(&mut self, name: &str) -> TypeId {
-        if let Some(record) = self.catalog.type_named(name) {
-            return TypeId(record.id);
+        if let Some(known) = self.catalog.type_id(name) {
+            return known;
         }
         let id = self.catalog.next_type_id();
         self.set_type(name, Type::plain(id));
@@ -427,10 +431,7 @@ impl<'t> Session<'t> {
 
 impl Stored {
     fn from_bytes(bytes: &[u8], write: &Write) -> Result<Self, Error> {
-        let record = Record::from_bytes(bytes).ok_or_else(|| Error::Damaged {
-            what: format!("{} {:?}", write.type_name, write.key),
-            why: "its record has another format".into(),
-        })?;
+        let record = Record::parse(bytes, format_args!("{} {:?}", write.type_name, write.key))?;
         Ok(Self {
             version: record.version,
             expires_ms: record.expires_ms,

@@ -9,7 +9,9 @@
 //!
 //! The text is kept as it is, so that a value can be handed on without being parsed.
 
-use crate::Clock;
+use core::fmt;
+
+use crate::{Clock, Error};
 
 /// The stored form, borrowed from the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,17 @@ impl<'a> Record<'a> {
         }
         bytes.extend_from_slice(self.json);
         bytes
+    }
+
+    /// The record that lies there; `what` names the document to people.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if it is of a format that this build does not know.
+    pub(crate) fn parse(bytes: &'a [u8], what: fmt::Arguments<'_>) -> Result<Self, Error> {
+        Self::from_bytes(bytes).ok_or_else(|| Error::Damaged {
+            what: what.to_string(),
+            why: "its record has another format".into(),
+        })
     }
 
     /// `None` if the bytes are no record of a format that this build knows.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{check_key, check_name};
+use crate::clock::millis;
 use crate::{Clock, Error, Patch};
 
 /// One thing to do to one document, with its conditions.
@@ -82,7 +83,7 @@ impl Write {
     /// The document counts as absent after this time, counted from the commit.
     #[must_use]
     pub fn expires_in(mut self, time: Duration) -> Self {
-        self.expiry = Expiry::AfterMs(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self.expiry = Expiry::AfterMs(millis(time));
         self
     }
 

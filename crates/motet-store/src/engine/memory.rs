@@ -54,8 +54,8 @@ impl Memory {
         let stamp = transaction.stamp;
         decision.writes.check(KEY_BYTES_MAX, TXN_BYTES_MAX)?;
         tables.apply(&decision.writes);
-        if decision.changes > 0 {
-            tables.head = Head { clock: before.clock.plus(decision.changes), time: stamp };
+        tables.head = decision.head_after(before, stamp);
+        if tables.head != before {
             tables.put(Table::Catalog, Head::KEY, &tables.head.to_bytes());
         }
         Ok(Commit { before: before.clock, clock: tables.head.clock, time: stamp })

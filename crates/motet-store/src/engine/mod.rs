@@ -17,9 +17,12 @@ mod writes;
 use core::ops::{Bound, ControlFlow};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use motet_protocol::fault::planted;
+
 pub use answer::Answer;
 pub use writes::Writes;
 
+use crate::clock::millis;
 use crate::{Clock, Error, Head, Hlc};
 
 /// The maps of an environment. Apart from each other because of how they grow: the log only at its
@@ -85,10 +88,7 @@ pub type WallClock = Box<dyn Fn() -> u64 + Send + Sync>;
 /// The system's wall clock.
 #[must_use]
 pub fn system_clock() -> WallClock {
-    Box::new(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    })
+    Box::new(|| millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()))
 }
 
 /// Which way a range is read.
@@ -156,7 +156,8 @@ pub trait Transaction: Read {
     /// Where the log ends now: the decider's own changes are numbered from the clock after it.
     fn head(&self) -> Head;
 
-    /// The time of this decider's changes: later than that of every change before.
+    /// The time of this decider: later than that of everything that was written before, whether or
+    /// not it was a change in the log.
     fn stamp(&self) -> Hlc;
 }
 
@@ -176,6 +177,21 @@ pub trait Decide: Send + 'static {
     ) -> Answer<'a, Result<Decision, Error>>;
 }
 
+/// Makes deciders of types whose `run` decides.
+macro_rules! decides {
+    ($($decider:ty),+) => {$(
+        impl $crate::engine::Decide for $decider {
+            fn decide<'a>(
+                &'a mut self,
+                transaction: &'a dyn $crate::engine::Transaction,
+            ) -> $crate::engine::Answer<'a, Result<$crate::engine::Decision, $crate::Error>> {
+                $crate::engine::Answer::later(self.run(transaction))
+            }
+        }
+    )+};
+}
+pub(crate) use decides;
+
 /// What a decider decided.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
@@ -185,6 +201,20 @@ pub struct Decision {
     pub changes: u64,
 }
 
+impl Decision {
+    /// Where the log ends after it, decided at this end of the log and with this stamp. Whatever is
+    /// written moves the time, or a process whose wall clock is behind would take for living what
+    /// this decision took for expired.
+    #[must_use]
+    pub fn head_after(&self, before: Head, stamp: Hlc) -> Head {
+        let idle = self.writes.is_empty() || planted("stop-time-without-changes");
+        if self.changes == 0 && idle {
+            return before;
+        }
+        Head { clock: before.clock.plus(self.changes), time: stamp }
+    }
+}
+
 /// A decision that is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commit {
@@ -192,7 +222,7 @@ pub struct Commit {
     pub before: Clock,
     /// Its last change, or `before` if it changed nothing in the log.
     pub clock: Clock,
-    /// The time of its changes.
+    /// The time of what it wrote.
     pub time: Hlc,
 }
 

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::{Index, IndexRecord, IndexSpec, IndexState};
 use crate::commit::Session;
 use crate::document::{Document, Record, Write};
-use crate::engine::{Answer, Decide, Decision, Direction, Range, Read, Table, Transaction, Writes};
+use crate::engine::{Decision, Direction, Range, Read, Table, Transaction, Writes, decides};
 use crate::keys::{self, TypeId};
 use crate::shared::Shared;
+use crate::value::successor;
 use crate::{Error, Limits, lookup};
 
 /// Makes an index. What its writers do from then on is in it; what is there already is added by
@@ -134,7 +135,7 @@ impl Build {
         progress: &Progress,
     ) -> Result<Vec<Document>, Error> {
         let all = keys::document(self.type_id, "");
-        let end = keys::after_prefix(&all);
+        let end = successor(&all);
         let start = match &progress.after {
             None => all,
             Some(after) => keys::just_after(keys::document(self.type_id, after)),
@@ -143,12 +144,8 @@ impl Build {
         let (mut batch, mut failed) = (Vec::new(), Ok(()));
         let mut show = |at: &[u8], bytes: &[u8]| {
             let key = keys::split_document(at).map_or("", |(_, key)| key);
-            let document = Record::from_bytes(bytes)
-                .ok_or_else(|| Error::Damaged {
-                    what: format!("document {key:?}"),
-                    why: "its record has another format".into(),
-                })
-                .and_then(|record| Document::from_record(key, &record));
+            let record = Record::parse(bytes, format_args!("document {key:?}"));
+            let document = record.and_then(|record| Document::from_record(key, &record));
             match document {
                 Ok(document) => batch.push(document),
                 Err(error) => failed = Err(error),
@@ -196,8 +193,8 @@ pub(crate) struct Drop {
 impl Drop {
     async fn run(&mut self, transaction: &dyn Transaction) -> Result<Decision, Error> {
         let mut session = Session::begin(transaction, &self.shared).await?;
-        let found = session.catalog().type_named(&self.type_name);
-        let found = found.and_then(|record| session.catalog().index(TypeId(record.id), &self.name));
+        let found = session.catalog().type_id(&self.type_name);
+        let found = found.and_then(|type_id| session.catalog().index(type_id, &self.name));
         let Some(index) = found.map(Arc::clone) else {
             return Err(Error::IndexNotFound {
                 type_name: self.type_name.clone(),
@@ -221,7 +218,7 @@ impl Clear {
     pub(crate) async fn plan(view: &dyn Read, limits: &Limits) -> Result<Option<Self>, Error> {
         let max = limits.background_batch(CLEAR_ENTRIES);
         let mut found = None;
-        let end = keys::after_prefix(CLEARED_PREFIX);
+        let end = successor(CLEARED_PREFIX);
         let mut show = |key: &[u8], _: &[u8]| {
             let id = key[CLEARED_PREFIX.len()..].try_into().map(u32::from_be_bytes);
             found = id.ok().map(|id| Self { id, max });
@@ -233,7 +230,7 @@ impl Clear {
 
     async fn run(&mut self, transaction: &dyn Transaction) -> Result<Decision, Error> {
         let prefix = self.id.to_be_bytes();
-        let end = keys::after_prefix(&prefix);
+        let end = successor(&prefix);
         let mut writes = Writes::default();
         let mut show = |key: &[u8], _: &[u8]| {
             writes.remove(Table::Index, key);
@@ -252,19 +249,6 @@ impl Clear {
         }
         Ok(Decision { writes, changes: 0 })
     }
-}
-
-macro_rules! decides {
-    ($($decider:ty),*) => {$(
-        impl Decide for $decider {
-            fn decide<'a>(
-                &'a mut self,
-                transaction: &'a dyn Transaction,
-            ) -> Answer<'a, Result<Decision, Error>> {
-                Answer::later(self.run(transaction))
-            }
-        }
-    )*};
 }
 
 decides!(Create, Build, Drop, Clear);

@@ -1,6 +1,7 @@
 //! The change log: every change of an environment in one order.
 
 mod entry;
+mod pins;
 mod reader;
 mod trim;
 

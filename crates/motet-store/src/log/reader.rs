@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use motet_protocol::fault::planted;
 use serde_json::Value;
 
+use super::pins::{self, SetPin};
 use super::{Op, decode};
 use crate::catalog::Catalog;
+use crate::document::check_name;
 use crate::engine::{Table, View};
 use crate::keys::TypeId;
 use crate::shared::Shared;
@@ -155,6 +157,59 @@ impl Log {
     #[must_use]
     pub fn tail(&self, after: Clock) -> Tail {
         Tail { log: self.clone(), after, ready: VecDeque::new(), failed: false }
+    }
+
+    /// Keeps what comes after this clock for a reader that comes back later, under its name: the log
+    /// is trimmed only up to there, as long as pins keep no more bytes than the
+    /// [retention](crate::Retention::pin_bytes) allows. A pin that was set before moves.
+    ///
+    /// Reading from a pin's position gives every change, or [`Error::LogTruncated`] if pins had to
+    /// let go of it.
+    ///
+    /// ```
+    /// use motet_store::{Clock, Retention, Store};
+    /// use serde_json::json;
+    ///
+    /// let env = Store::in_memory().env("default")?;
+    /// env.log().pin("mirror", Clock::ZERO)?;
+    /// env.set_retention(Retention::everything().bytes(0))?;
+    /// env.put("Order", "o-1", json!(1))?;
+    /// env.put("Order", "o-2", json!(2))?;
+    /// env.maintain()?;
+    /// assert_eq!(env.log().read(Clock::ZERO, 10)?.len(), 2);
+    /// # Ok::<(), motet_store::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LogTruncated`] if changes after the clock are gone already: nothing is pinned then.
+    /// [`Error::NameInvalid`], and what the medium does.
+    pub fn pin(&self, name: &str, after: Clock) -> Result<(), Error> {
+        check_name(name)?;
+        self.set_pin(SetPin { name: name.into(), after: Some(after) })
+    }
+
+    /// Takes a pin away, if there is one of this name.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn unpin(&self, name: &str) -> Result<(), Error> {
+        self.set_pin(SetPin { name: name.into(), after: None })?;
+        // What it kept may go now.
+        self.shared.notify();
+        Ok(())
+    }
+
+    /// All pins by name, with their positions.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn pins(&self) -> Result<Vec<(String, Clock)>, Error> {
+        pollster::block_on(async { pins::all(self.view().await?.as_ref()).await })
+    }
+
+    fn set_pin(&self, pin: SetPin) -> Result<(), Error> {
+        let mut results = pollster::block_on(self.shared.engine.write(vec![Box::new(pin)]));
+        results.pop().expect("an engine answers once per decider").map(|_| ())
     }
 
     async fn view(&self) -> Result<Box<dyn View>, Error> {

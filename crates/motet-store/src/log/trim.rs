@@ -7,8 +7,11 @@ use std::time::Duration;
 use motet_protocol::fault::planted;
 use serde::{Deserialize, Serialize};
 
-use super::{EntryRecord, decode};
-use crate::engine::{Answer, Decide, Decision, Direction, Range, Read, Table, Transaction, Writes};
+use super::{EntryRecord, decode, pins};
+use crate::clock::millis;
+use crate::engine::{
+    Answer, Decide, Decision, Direction, Range, Read, Table, Transaction, Writes, decides,
+};
 use crate::shared::Shared;
 use crate::{Clock, Error, Hlc, keys, lookup};
 
@@ -25,11 +28,15 @@ pub struct Retention {
     /// and value and 48 bytes each. 1 GiB at first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// [Pins](crate::Log::pin) keep what would go otherwise, within so many bytes of the log's end.
+    /// 10 GiB at first.
+    #[serde(default = "pin_bytes_default")]
+    pub pin_bytes: u64,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { age: None, bytes: Some(BYTES_DEFAULT) }
+        Self { bytes: Some(BYTES_DEFAULT), ..Self::everything() }
     }
 }
 
@@ -37,7 +44,7 @@ impl Retention {
     /// Keeps everything. The log grows with every change.
     #[must_use]
     pub const fn everything() -> Self {
-        Self { age: None, bytes: None }
+        Self { age: None, bytes: None, pin_bytes: PIN_BYTES_DEFAULT }
     }
 
     /// Also trims what is older than this.
@@ -51,6 +58,13 @@ impl Retention {
     #[must_use]
     pub const fn bytes(mut self, bytes: u64) -> Self {
         self.bytes = Some(bytes);
+        self
+    }
+
+    /// Pins keep at most so many bytes.
+    #[must_use]
+    pub const fn pin_bytes(mut self, bytes: u64) -> Self {
+        self.pin_bytes = bytes;
         self
     }
 
@@ -102,25 +116,19 @@ impl Trim {
     }
 }
 
-impl Decide for Trim {
-    fn decide<'a>(
-        &'a mut self,
-        transaction: &'a dyn Transaction,
-    ) -> Answer<'a, Result<Decision, Error>> {
-        Answer::later(self.run(transaction))
-    }
-}
+decides!(Trim);
 
 /// The first and the last of the entries that are to go next, if any are.
 async fn stretch(view: &dyn Read, shared: &Shared) -> Result<Option<(Clock, Clock)>, Error> {
     let retention = Retention::load(view).await?;
     let Some(first) = end(view, Direction::Forward).await? else { return Ok(None) };
     let Some(newest) = end(view, Direction::Backward).await? else { return Ok(None) };
-    let goes = Goes::new(retention, &newest, shared.unix_ms());
+    let pinned = pins::lowest(view, first.clock).await?;
+    let goes = Goes::new(retention, pinned, &newest, shared.unix_ms());
     if !goes.is_due(&first) || first.clock == newest.clock {
         return Ok(None);
     }
-    // Size and time only grow with the clock: bisect for the last one that goes.
+    // Size, time and being pinned only grow with the clock: bisect for the last one that goes.
     let (mut last, mut kept) = (first.clock, newest.clock);
     if planted("trim-newest") && goes.is_due(&newest) {
         (last, kept) = (newest.clock, newest.clock);
@@ -157,21 +165,38 @@ impl Mark {
 struct Goes {
     before_ms: Option<u64>,
     up_to_bytes: Option<u64>,
+    /// What lies after it is pinned, but for what pins cannot keep.
+    pinned: Option<Clock>,
+    pins_up_to_bytes: u64,
 }
 
 impl Goes {
-    fn new(retention: Retention, newest: &Mark, now_ms: u64) -> Self {
-        let before_ms = retention
-            .age
-            .map(|age| now_ms.saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)));
+    fn new(retention: Retention, pinned: Option<Clock>, newest: &Mark, now_ms: u64) -> Self {
+        let before_ms = retention.age.map(|age| now_ms.saturating_sub(millis(age)));
         let up_to_bytes = retention.bytes.map(|bytes| newest.total_bytes.saturating_sub(bytes));
-        Self { before_ms, up_to_bytes }
+        let pins_up_to_bytes = newest.total_bytes.saturating_sub(retention.pin_bytes);
+        Self { before_ms, up_to_bytes, pinned, pins_up_to_bytes }
     }
 
     fn is_due(&self, mark: &Mark) -> bool {
+        self.is_old(mark) && !self.is_pinned(mark)
+    }
+
+    fn is_pinned(&self, mark: &Mark) -> bool {
+        let kept = mark.total_bytes > self.pins_up_to_bytes || planted("pin-without-end");
+        kept && self.pinned.is_some_and(|pinned| pinned < mark.clock)
+            && !planted("trim-what-is-pinned")
+    }
+
+    fn is_old(&self, mark: &Mark) -> bool {
         self.before_ms.is_some_and(|before_ms| mark.time.unix_ms() < before_ms)
             || self.up_to_bytes.is_some_and(|up_to_bytes| mark.total_bytes <= up_to_bytes)
     }
+}
+
+/// The first clock that the log still has, or the one that the first change will get.
+pub(super) async fn first_kept(view: &dyn Read) -> Result<Clock, Error> {
+    Ok(end(view, Direction::Forward).await?.map_or(Clock::ZERO.plus(1), |first| first.clock))
 }
 
 async fn at(view: &dyn Read, clock: Clock) -> Result<Option<Mark>, Error> {
@@ -193,15 +218,14 @@ async fn end(view: &dyn Read, direction: Direction) -> Result<Option<Mark>, Erro
 }
 
 mod duration_ms {
-    use super::{Deserialize, Duration};
+    use super::{Deserialize, Duration, millis};
 
     #[expect(clippy::ref_option, reason = "the signature is serde's")]
     pub(super) fn serialize<S: serde::Serializer>(
         duration: &Option<Duration>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let ms = duration.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
-        serde::Serialize::serialize(&ms, serializer)
+        serde::Serialize::serialize(&duration.map(millis), serializer)
     }
 
     pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
@@ -213,6 +237,12 @@ mod duration_ms {
 
 const RETENTION_KEY: &[u8] = b"log/retention";
 const BYTES_DEFAULT: u64 = 1 << 30;
+const PIN_BYTES_DEFAULT: u64 = 10 << 30;
+
+/// As environments have it that were made before there were pins.
+const fn pin_bytes_default() -> u64 {
+    PIN_BYTES_DEFAULT
+}
 
 /// How many entries one transaction removes.
 const TRIM_ENTRIES_MAX: usize = 2_000;

@@ -9,7 +9,7 @@ use super::order::{Order, Place};
 use crate::filter::{Constraint, PathBounds};
 use crate::index::{Index, IndexState, append_document_key};
 use crate::keys::{self, TypeId};
-use crate::value::{Direction, Path, encode};
+use crate::value::{Direction, Path, encode, successor};
 
 /// How a query is answered.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl<'q> Plan<'q> {
     /// Reads all documents of the type, by key.
     pub(super) fn all(type_id: TypeId, order: &Order) -> Self {
         let from = keys::document(type_id, "");
-        let to = keys::after_prefix(&from);
+        let to = successor(&from);
         Self {
             index: None,
             ranges: vec![KeyBytes { from, to, given: 0 }],
@@ -228,7 +228,7 @@ impl<'q> Fit<'q> {
         for (prefix, given) in prefixes {
             match &parts {
                 None => {
-                    let to = keys::after_prefix(&prefix);
+                    let to = successor(&prefix);
                     ranges.push(KeyBytes { from: prefix, to, given });
                 }
                 Some(parts) => ranges.extend(parts.iter().map(|part| KeyBytes {

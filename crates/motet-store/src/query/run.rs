@@ -45,8 +45,7 @@ pub(super) async fn run(shared: &Shared, type_name: &str, query: &Parsed) -> Res
     let catalog = shared.catalog.of_view(view.as_ref()).await?;
     let bounds = query.filter.bounds();
     let wanted = query.after.as_ref().and_then(Cursor::index);
-    let Some(record) = catalog.type_named(type_name) else { return Ok(Found::nothing()) };
-    let type_id = TypeId(record.id);
+    let Some(type_id) = catalog.type_id(type_name) else { return Ok(Found::nothing()) };
     let plan = match &query.after {
         Some(Cursor::Found { index: None, .. }) => Plan::all(type_id, &query.order),
         _ => Plan::choose(type_id, catalog.indexes(type_id), query, &bounds, wanted),
@@ -62,8 +61,7 @@ pub(super) async fn count(
     let view = shared.engine.view().await?;
     let catalog: Arc<Catalog> = shared.catalog.of_view(view.as_ref()).await?;
     let bounds = query.filter.bounds();
-    let Some(record) = catalog.type_named(type_name) else { return Ok(0) };
-    let type_id = TypeId(record.id);
+    let Some(type_id) = catalog.type_id(type_name) else { return Ok(0) };
     let plan = Plan::choose(type_id, catalog.indexes(type_id), query, &bounds, None);
     let mut run = Run::new(view.as_ref(), shared.unix_ms(), type_id, query, plan);
     let (mut count, mut after) = (0, None);
@@ -301,10 +299,7 @@ impl<'q> Run<'q> {
     }
 
     fn matching(&self, key: &str, bytes: &[u8]) -> Result<Option<Document>, Error> {
-        let record = Record::from_bytes(bytes).ok_or_else(|| Error::Damaged {
-            what: format!("document {key:?}"),
-            why: "its record has another format".into(),
-        })?;
+        let record = Record::parse(bytes, format_args!("document {key:?}"))?;
         if !record.is_live(self.now_ms) && !planted("show-expired") {
             return Ok(None);
         }

@@ -1,13 +1,14 @@
 //! Numbers and times of changes.
 
+use std::sync::mpsc;
 use std::thread;
 
 use motet_store::engine::{Commit, Decision, Table, Writes};
-use motet_store::{Clock, Hlc};
+use motet_store::{Clock, Error, Head, Hlc};
 
 use super::Make;
 use crate::engines::{
-    all, clock_of, decider, logging, putting, stored_head, view, write, write_all,
+    all, clock_of, decider, logging, putting, removing, stored_head, view, write, write_all,
 };
 
 pub(crate) fn concurrent_writers_number_their_changes_without_a_gap_and_each_once(make: Make<'_>) {
@@ -61,6 +62,34 @@ pub(crate) fn what_changes_nothing_in_the_log_uses_no_clock(make: Make<'_>) {
     let quiet = write(&*fresh.engine, putting("k", "v")).expect("a write");
     assert_eq!((quiet.before, quiet.clock), (logged.clock, logged.clock));
     assert_eq!(stored_head(&*view(&*fresh.engine)).clock, logged.clock);
+}
+
+pub(crate) fn whatever_is_written_moves_the_time_and_nothing_else_does(make: Make<'_>) {
+    let fresh = make();
+    let head = || stored_head(&*view(&*fresh.engine));
+    let mut last = write(&*fresh.engine, logging("")).expect("a write").time;
+    for quiet in [putting("k", "v"), removing("k"), removing("never there")] {
+        let commit = write(&*fresh.engine, quiet).expect("a write");
+        assert!(commit.time > last, "{commit:?} after {last:?}");
+        last = commit.time;
+        assert_eq!(head(), Head { clock: Clock::new(1), time: last });
+    }
+    let refused = write(&*fresh.engine, decider(|_| Err(Error::Closed)));
+    assert!(refused.is_err());
+    write(&*fresh.engine, decider(|_| Ok(Decision::default()))).expect("nothing to write");
+    assert_eq!(head(), Head { clock: Clock::new(1), time: last });
+
+    // In a group each sees the time of those before it.
+    let (sender, seen) = mpsc::channel();
+    let looking = decider(move |transaction| {
+        sender.send((transaction.head().time, transaction.stamp())).expect("a receiver");
+        Ok(Decision::default())
+    });
+    let mut commits = write_all(&*fresh.engine, vec![putting("k", "v"), looking]);
+    let first = commits.swap_remove(0).expect("a write");
+    let (before, stamp) = seen.recv().expect("it was asked");
+    assert_eq!(before, first.time);
+    assert!(stamp > first.time);
 }
 
 pub(crate) fn one_decider_may_use_several_clocks(make: Make<'_>) {

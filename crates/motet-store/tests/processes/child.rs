@@ -1,15 +1,22 @@
 //! The parts that child processes play, and how a test holds them.
 
+#![allow(dead_code, reason = "every test binary uses a part of it")]
+
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{self, ChildStdout, Command, Stdio};
+use std::time::Duration;
 use std::{env, thread};
 
+use motet_store::Error;
+use motet_store::engine::lmdb::Options;
 use motet_store::engine::{Decide, Decision, Engine, Table, Writes};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
-use crate::engines::{all, decider, open, putting, until, view, write, write_all};
+use crate::engines::{
+    all, decider, open, open_with, putting, try_get, until, view, write, write_all,
+};
 
 /// What a child does, in the store of its test's directory.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +31,21 @@ pub(crate) enum Role {
     Read,
     /// Opens the store once the test lets it, and writes one document.
     Create,
+    /// Writes the same documents again and again, and ends.
+    Overwrite,
+    /// Takes a view and stands still, until the test lets it go on and its view has expired.
+    Stand,
 }
 
-const ROLES: [Role; 5] = [Role::Number, Role::Hold, Role::Saturate, Role::Read, Role::Create];
+const ROLES: [Role; 7] = [
+    Role::Number,
+    Role::Hold,
+    Role::Saturate,
+    Role::Read,
+    Role::Create,
+    Role::Overwrite,
+    Role::Stand,
+];
 
 /// In a child process: plays the part that it was started for.
 pub(crate) fn play() {
@@ -43,6 +62,8 @@ pub(crate) fn play() {
         Role::Saturate => stage.saturate(),
         Role::Read => stage.read(),
         Role::Create => stage.create(),
+        Role::Overwrite => stage.overwrite(),
+        Role::Stand => stage.stand(),
     }
 }
 
@@ -119,6 +140,31 @@ impl Stage {
         write(&engine, putting(self.id.as_str(), "")).expect("a write");
         say("created");
         wait_for_kill();
+    }
+
+    fn overwrite(&self) {
+        overwrite(&open(&self.store()));
+        say("overwritten");
+    }
+
+    fn stand(&self) {
+        let options = Options { view_max: Duration::from_millis(500), ..Options::default() };
+        let engine = open_with(&self.store(), &options);
+        let view = view(&engine);
+        assert!(!all(&*view, Table::Documents).is_empty());
+        // Ends when the test says so.
+        kill_process(getpid(), Signal::STOP).expect("this process");
+        until("the end of a view that is too old", 10, || {
+            matches!(try_get(&*view, Table::Documents, &[0]), Err(Error::ViewExpired { .. }))
+        });
+        say("expired");
+    }
+}
+
+/// One piece of work, the same each time: fifty documents of 3,000 bytes are written once more.
+pub(crate) fn overwrite(engine: &dyn Engine) {
+    for key in 0..50_u8 {
+        write(engine, putting([key], vec![key; 3_000])).expect("a write");
     }
 }
 
@@ -199,6 +245,18 @@ impl Child {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).expect("a running child");
+    }
+
+    /// Waits until it stands still by its own will.
+    pub(crate) fn expect_standing(&self) {
+        let found = waitpid(Some(Pid::from_child(&self.process)), WaitOptions::UNTRACED);
+        let (_, status) = found.expect("a child").expect("its state");
+        assert!(status.stopped(), "the child ended: {status:?}");
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn expect_end(&mut self) {
+        assert!(self.process.wait().expect("its end").success());
     }
 
     /// Kills it and waits for its end.

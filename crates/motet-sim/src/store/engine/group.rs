@@ -106,10 +106,11 @@ impl State {
         let open = Open { tables: &self.tables, head: before, stamp };
         let decision = now(waiting.decider.decide(&open));
         let commit = self.tables.open();
-        let outcome = decision.map(|Decision { writes, changes }| {
+        let outcome = decision.map(|decision| {
+            self.head = decision.head_after(before, stamp);
+            let Decision { writes, changes } = decision;
             self.tables.apply(&writes);
-            if changes > 0 {
-                self.head = Head { clock: before.clock.plus(changes), time: stamp };
+            if self.head != before {
                 self.tables.put(Table::Catalog, Head::KEY, Some(&self.head.to_bytes()));
             }
             Written { writes, changes }

@@ -150,6 +150,6 @@ fn check_asked(model: &mut Model, call: &MadeCall) -> Verdict {
             let found = model.kind(*kind).indexes.iter().any(|index| index.name == name);
             holds("catalog", !found, || format!("the index {name} was not dropped"))
         }
-        Asked::Writes(..) | Asked::SetRetention(_) | Asked::Maintain => Ok(()),
+        Asked::Writes(..) | Asked::SetRetention(_) | Asked::Pin(..) | Asked::Maintain => Ok(()),
     }
 }

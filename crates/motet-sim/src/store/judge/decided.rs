@@ -18,7 +18,6 @@ pub(crate) fn decided(model: &mut Model, call: &MadeCall, decided: &Decided) -> 
     holds("clock", decided.before.clock.number() == model.head, || {
         format!("the log ended at {} instead of {}", decided.before.clock, model.head)
     })?;
-    model.decided_ms = model.decided_ms.max(decided.stamp.unix_ms());
     let answer = if matches!(call.asked, Asked::Maintain) { None } else { call.take_answer() };
     match &decided.outcome {
         Err(error) => {
@@ -39,8 +38,12 @@ pub(crate) fn decided(model: &mut Model, call: &MadeCall, decided: &Decided) -> 
         }
         Ok(written) => {
             let raw = Raw::parse(&written.writes).map_err(|why| ("clock", why))?;
-            let first = model.head;
+            let (first, time) = (model.head, decided.stamp.number());
             accepted(model, call, decided, &raw)?;
+            if !written.writes.is_empty() {
+                holds("clock", time > model.time, || format!("{time} after {}", model.time))?;
+                model.time = time;
+            }
             match answer {
                 Some(Ok(versions)) => told(model, call, first, &versions),
                 Some(Err(error)) if !matches!(error, Error::Closed) => {
@@ -124,6 +127,9 @@ fn rejected(model: &Model, call: &MadeCall, decided: &Decided, error: &Error) ->
             let found = model.kind(*kind).indexes.iter().any(|index| index.name == name);
             (!found).then_some(ErrorCode::IndexNotFound)
         }
+        Asked::Pin(_, after) => after
+            .is_some_and(|after| after + 1 < model.kept_from())
+            .then_some(ErrorCode::LogTruncated),
         Asked::Define(..) | Asked::SetRetention(_) | Asked::Maintain => None,
     };
     holds(guard(code), expected == Some(code), || {
@@ -170,12 +176,26 @@ fn accepted(model: &mut Model, call: &MadeCall, decided: &Decided, raw: &Raw) ->
             holds("clock", idle && raw.documents.is_empty(), || {
                 format!("{} changed documents", name(call))
             })?;
-            if let Asked::SetRetention(kept) = &call.asked {
-                model.kept = *kept;
+            match &call.asked {
+                Asked::SetRetention(kept) => model.kept = *kept,
+                Asked::Pin(slot, after) => return pinned(model, *slot, *after),
+                _ => {}
             }
             Ok(())
         }
     }
+}
+
+/// What is promised to whoever set a pin is there.
+fn pinned(model: &mut Model, slot: u8, after: Option<u64>) -> Verdict {
+    let Some(after) = after else {
+        model.pins.remove(&slot);
+        return Ok(());
+    };
+    model.pins.insert(slot, after);
+    holds("clock", after + 1 >= model.kept_from(), || {
+        format!("{after} was pinned in a log from {}", model.kept_from())
+    })
 }
 
 fn swept_wrongly(id: Id, code: ErrorCode) -> (&'static str, String) {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Verdict, holds};
 use crate::store::action::{Filter, Keys, Read, Search, Sort};
+use crate::store::calls::pin_name;
 use crate::store::model::body::{Body, KEYS, tag_text, unique_text};
 use crate::store::model::rules::TYPES;
 use crate::store::model::{Doc, Entry, Id, Model, Stage};
@@ -251,7 +252,12 @@ pub(crate) fn describe(env: &Env, model: &Model, kind: u8) -> Verdict {
         format!("{found:?} of {name} break its schema instead of {expected:?}")
     })?;
     let retention = env.retention().map_err(failed)?;
-    holds("catalog", retention == model.kept.to_store(), || format!("the log keeps {retention:?}"))
+    holds("catalog", retention == model.kept.to_store(), || {
+        format!("the log keeps {retention:?}")
+    })?;
+    let pins = env.log().pins().map_err(failed)?;
+    let own = model.pins.iter().map(|(slot, after)| (pin_name(*slot), Clock::new(*after)));
+    holds("catalog", pins.iter().cloned().eq(own), || format!("the log is pinned at {pins:?}"))
 }
 
 const fn stage(state: &IndexState) -> Stage {

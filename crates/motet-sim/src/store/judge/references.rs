@@ -7,7 +7,7 @@ use crate::store::model::{Id, Model};
 
 /// Looks at every document that was written under its references' present rules.
 pub(crate) fn check(model: &Model) -> Verdict {
-    let now_ms = model.decided_ms;
+    let now_ms = model.time >> 16;
     for (id, doc) in model.docs.all().filter(|(_, doc)| doc.is_live(now_ms)) {
         for reference in &model.kind(id.kind).spec.references {
             let bound = model.bound[reference.field as usize] & id.bit() != 0;

@@ -28,9 +28,16 @@ pub(crate) fn check(core: &Core, model: &Model, now_ms: u64) -> Verdict {
         })?;
     }
     if let Some(first) = model.log.front() {
-        holds("clock", first.clock == model.head || !is_due(model, first, now_ms), || {
-            format!("the log still begins at {} with {:?}", first.clock, model.kept)
-        })?;
+        holds(
+            "clock",
+            first.clock == model.head || !is_due(model, model.pinned(), first, now_ms),
+            || {
+                format!(
+                    "the log still begins at {} with {:?}, {:?}",
+                    first.clock, model.kept, model.pins
+                )
+            },
+        )?;
     }
     let clocks = log_clocks(core);
     let expected = model.log.iter().map(|entry| entry.clock);

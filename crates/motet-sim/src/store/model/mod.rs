@@ -7,7 +7,7 @@ pub(crate) mod entries;
 pub(crate) mod rules;
 pub(crate) mod write;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -78,6 +78,7 @@ pub(crate) struct Kind {
 pub(crate) struct Kept {
     pub(crate) age_ms: Option<u64>,
     pub(crate) bytes: Option<u64>,
+    pub(crate) pin_bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -85,12 +86,12 @@ pub(crate) struct Model {
     pub(crate) docs: Docs,
     pub(crate) kinds: [Kind; TYPES.len()],
     pub(crate) head: u64,
-    /// The time of the last change.
+    /// The time of the last decider that wrote anything: what had expired then, counts no more.
     pub(crate) time: u64,
-    /// The latest wall time by which anything was decided: what had expired then, counts no more.
-    pub(crate) decided_ms: u64,
     pub(crate) log: VecDeque<Entry>,
     pub(crate) kept: Kept,
+    /// The clocks after which the log is pinned, by the number of their name.
+    pub(crate) pins: BTreeMap<u8, u64>,
     pub(crate) epoch: u64,
     /// Documents that break a recorded schema, by bit.
     pub(crate) violations: u32,
@@ -181,7 +182,10 @@ impl Kind {
 impl Model {
     /// An empty environment, whose log is kept up to 1 GiB.
     pub(crate) fn new() -> Self {
-        Self { kept: Kept { age_ms: None, bytes: Some(1 << 30) }, ..Self::default() }
+        Self {
+            kept: Kept { age_ms: None, bytes: Some(1 << 30), pin_bytes: 10 << 30 },
+            ..Self::default()
+        }
     }
 
     /// Describes a type. What was written under other references is not held to the new ones.
@@ -223,6 +227,11 @@ impl Model {
         self.log.front().map_or(self.head + 1, |entry| entry.clock)
     }
 
+    /// The lowest clock after which the log is pinned and still whole.
+    pub(crate) fn pinned(&self) -> Option<u64> {
+        self.pins.values().copied().filter(|after| after + 1 >= self.kept_from()).min()
+    }
+
     pub(crate) fn total_bytes(&self) -> u64 {
         self.log.back().map_or(0, |entry| entry.total_bytes)
     }
@@ -235,7 +244,7 @@ impl Model {
 
 impl Kept {
     pub(crate) fn to_store(self) -> Retention {
-        let mut retention = Retention::everything();
+        let mut retention = Retention::everything().pin_bytes(self.pin_bytes);
         if let Some(age_ms) = self.age_ms {
             retention = retention.age(Duration::from_millis(age_ms));
         }

@@ -63,6 +63,9 @@ impl World {
             Action::CreateIndex(kind, slot, shape) => Asked::CreateIndex(*kind, *slot, *shape),
             Action::DropIndex(kind, slot) => Asked::DropIndex(*kind, *slot),
             Action::SetRetention(kept) => Asked::SetRetention(*kept),
+            Action::Pin(slot, back) => {
+                Asked::Pin(*slot, back.map(|back| self.model.head.saturating_sub(back)))
+            }
             Action::Maintain => Asked::Maintain,
             _ => return None,
         };

@@ -84,7 +84,7 @@ impl World {
     fn check_indexes(&mut self) -> Verdict {
         self.model.indexes_moved = false;
         judge::references::check(&self.model)?;
-        judge::indexes::check(&self.core, &self.model, self.model.decided_ms)
+        judge::indexes::check(&self.core, &self.model, self.model.time >> 16)
     }
 
     fn step(&mut self, step: &Step) -> Verdict {

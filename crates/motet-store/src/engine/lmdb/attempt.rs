@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use heed::{PutFlags, RwTxn};
 
@@ -43,7 +42,7 @@ impl<'c> Attempt<'c> {
     /// transaction is committed; an error means that this transaction cannot be.
     pub(super) fn ask(&mut self, decider: &mut dyn Decide) -> heed::Result<Outcome> {
         let before = self.head;
-        let stamp = before.time.next(unix_ms());
+        let stamp = before.time.next((self.core.wall_clock)());
         let decided = self.decide(decider, stamp).and_then(|decision| {
             let room = self.core.admit(&decision.writes, self.used)?;
             Ok((decision, room))
@@ -55,9 +54,7 @@ impl<'c> Attempt<'c> {
         self.apply(&decision.writes)?;
         self.used += room;
         self.bytes += decision.writes.byte_len();
-        if decision.changes > 0 {
-            self.head = Head { clock: before.clock.plus(decision.changes), time: stamp };
-        }
+        self.head = decision.head_after(before, stamp);
         Ok(Ok(Commit { before: before.clock, clock: self.head.clock, time: stamp }))
     }
 
@@ -146,8 +143,4 @@ impl Read for Open<'_> {
 fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
-}
-
-fn unix_ms() -> u64 {
-    super::millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }

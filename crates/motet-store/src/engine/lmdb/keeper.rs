@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use super::queue::Queue;
 use super::turnstile::{Turnstile, Watch};
-use super::{Core, Options, millis};
+use super::{Core, Options};
 use crate::Error;
+use crate::clock::millis;
 
 /// Wakes the keeper.
 #[derive(Default)]

@@ -34,8 +34,11 @@ use self::keeper::{Bell, Keeper};
 use self::queue::Queue;
 use self::turnstile::Turnstile;
 use self::view::{LmdbView, Views};
-use super::{Answer, Capabilities, Commit, Decide, Engine, KEY_BYTES_MAX, Table, TimeSource, View};
+use super::{
+    Answer, Capabilities, Commit, Decide, Engine, KEY_BYTES_MAX, Table, TimeSource, View, WallClock,
+};
 use crate::Error;
+use crate::clock::millis;
 
 type Env = heed::Env<WithoutTls>;
 type Database = heed::Database<'static, Bytes, Bytes>;
@@ -44,7 +47,7 @@ type Database = heed::Database<'static, Bytes, Bytes>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The most bytes that live entries may take. What would go beyond is refused with
-    /// [`Error::StoreFull`]; what removes is always possible.
+    /// [`Error::StoreFull`]; what removes, and settings, are always possible.
     pub max_bytes: u64,
     /// What an answered write survives.
     pub durability: Durability,
@@ -96,6 +99,8 @@ struct Core {
     views: Views,
     /// Whether a transaction was written since the keeper looked.
     wrote: AtomicBool,
+    /// Stamps transactions.
+    wall_clock: WallClock,
     /// Why nothing more is written.
     poison: OnceLock<String>,
 }
@@ -258,11 +263,6 @@ impl Drop for Open {
         self.committer.end(&self.queue);
         self.keeper.end();
     }
-}
-
-const fn millis(duration: Duration) -> u64 {
-    let millis = duration.as_millis();
-    if millis > u64::MAX as u128 { u64::MAX } else { millis as u64 }
 }
 
 const TXN_BYTES_MAX: usize = 64 << 20;

@@ -16,8 +16,9 @@ use super::directory::{Creation, DATA, Found, READERS};
 use super::keeper::{Bell, TURN_MAX};
 use super::turnstile::{Turn, Turnstile, Watch};
 use super::view::Views;
-use super::{Core, Durability, Env, Open, Options, Tables, data_file, directory, failure, millis};
-use crate::engine::{KEY_BYTES_MAX, Table};
+use super::{Core, Durability, Env, Open, Options, Tables, data_file, directory, failure};
+use crate::clock::millis;
+use crate::engine::{KEY_BYTES_MAX, Table, system_clock};
 use crate::{Error, Head};
 
 /// The engines of this process. LMDB's locks belong to the process, so that a second environment
@@ -142,6 +143,9 @@ fn open_core(path: &Path, options: &Options, bell: &Arc<Bell>) -> Result<Core, E
     // A writer that was killed between its commit and announcing it left that to the next one to
     // begin; until then views would not see what is committed.
     env.write_txn().map(heed::RwTxn::abort).map_err(failed)?;
+    // Who comes for less than the keeper's round would never do it, and what the readers of killed
+    // processes saw would never be used again.
+    env.clear_stale_readers().map_err(failed)?;
     let tables = open_tables(&env).map_err(failed)?.ok_or_else(|| Error::Corrupt {
         path: path.join(DATA),
         why: "a table is missing".into(),
@@ -155,6 +159,7 @@ fn open_core(path: &Path, options: &Options, bell: &Arc<Bell>) -> Result<Core, E
         path: path.to_owned(),
         views: Views::new(options, Arc::clone(bell)),
         wrote: AtomicBool::new(false),
+        wall_clock: system_clock(),
         poison: OnceLock::new(),
     })
 }

@@ -13,8 +13,9 @@ use std::time::Instant;
 use heed::{MdbError, RoTxn, WithoutTls};
 
 use super::keeper::{Bell, tick};
-use super::{Core, Open, Options, millis, read};
+use super::{Core, Open, Options, read};
 use crate::Error;
+use crate::clock::millis;
 use crate::engine::{Answer, OnEntry, OnValue, Range, Read, Table, View};
 
 type Txn = RoTxn<'static, WithoutTls>;

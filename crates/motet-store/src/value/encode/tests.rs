@@ -183,4 +183,7 @@ fn every_key_that_starts_with_a_key_is_below_its_successor() {
     let mut longer = key.clone();
     longer.extend_from_slice(&[u8::MAX; 4]);
     assert!(key < longer && longer < next);
+    assert_eq!(successor(&[1, 0xff, 0xff]), Some(vec![2]));
+    assert_eq!(successor(&[0xff]), None);
+    assert_eq!(successor(&[]), None);
 }
