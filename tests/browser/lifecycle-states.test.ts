@@ -15,8 +15,9 @@ const NODE_MODULE = new URL("../../packages/motet/dist/wasm/node/motet_web_bg.wa
 const states = (tab: Tab): Promise<string[]> =>
   tab.evaluate(() => B.statuses.map(({ state }) => state).filter((state, index, all) => state !== all[index - 1]));
 
+/** A page that is loaded again has no bus at first. */
 const reaches = (tab: Tab, state: string): Promise<unknown> =>
-  tab.waitFor(`is ${state}`, SOON_MS, (wanted: string) => B.bus.status.state === wanted, state);
+  tab.waitFor(`is ${state}`, SOON_MS, (wanted: string) => (B.bus as typeof B.bus | undefined)?.status.state === wanted, state);
 
 /** Locks of the whole browser that the library holds or waits for. */
 const locks = (tab: Tab): Promise<string[]> =>

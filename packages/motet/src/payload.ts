@@ -12,7 +12,7 @@ export function bytesAtLeast(payload: unknown): number {
 /** How deep a payload may nest; copying values between contexts fails far beyond it. The core's number. */
 export const JSON_DEPTH_MAX = 512;
 
-/** Whether a payload nests deeper than that; one that contains itself does. */
+/** Whether a payload nests deeper than that; one that contains itself does. Its getters run, and may throw. */
 export function isTooDeep(payload: unknown, levels = JSON_DEPTH_MAX): boolean {
   if (typeof payload !== "object" || payload === null || isBinary(payload)) return false;
   return levels === 0 || Object.values(payload).some((member) => isTooDeep(member, levels - 1));

@@ -196,7 +196,12 @@ export class Session {
     if (options.signal?.aborted === true) return new MotetError("ABORTED", { cause: options.signal.reason });
     const most = messageSizeLimit(this.#options);
     if (size > most) return new MotetError("PAYLOAD_TOO_LARGE", { detail: `${size} bytes, at most ${most}` });
-    return isTooDeep(payload) ? new MotetError("UNCLONEABLE", { detail: `nested deeper than ${JSON_DEPTH_MAX} levels` }) : undefined;
+    try {
+      if (!isTooDeep(payload)) return undefined;
+      return new MotetError("UNCLONEABLE", { detail: `nested deeper than ${JSON_DEPTH_MAX} levels` });
+    } catch (cause) {
+      return new MotetError("UNCLONEABLE", { detail: text(cause), cause });
+    }
   }
 
   retry(): void {
