@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::catalog::{Define, VIOLATIONS_TYPE};
 use crate::commit::Batch;
-use crate::document::{Document, Record, check_key, check_name};
+use crate::document::{Document, RawDocument, Record, check_key, check_name};
 use crate::engine::{Commit, Decide, Engine, Table};
 use crate::index::{Create, Drop, IndexState, IndexStatus, Progress};
 use crate::keys::TypeId;
@@ -135,6 +135,22 @@ impl Env {
             document = Some(Document::from_record(key, &record));
         })?;
         document.transpose()
+    }
+
+    /// Reads a document without parsing its value.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn get_raw(&self, type_name: &str, key: &str) -> Result<Option<RawDocument>, Error> {
+        let mut document = None;
+        self.read_record(type_name, key, |record| {
+            document = Some(RawDocument {
+                version: record.version,
+                expires_ms: record.expires_ms,
+                json: record.json.to_vec(),
+            });
+        })?;
+        Ok(document)
     }
 
     /// Reads a document's value as JSON text, without parsing it.

@@ -29,6 +29,12 @@ pub enum Error {
         /// Bytes allowed.
         max: usize,
     },
+    /// A value's arrays and objects nest deeper than allowed.
+    #[error("the value nests deeper than the {max} levels that are allowed")]
+    ValueTooDeep {
+        /// Levels allowed.
+        max: usize,
+    },
     /// One transaction would write more than the engine takes.
     #[error("the transaction writes {bytes} bytes, at most {max} are allowed")]
     TransactionTooLarge {
@@ -344,6 +350,7 @@ impl Error {
         match self {
             Self::KeyInvalid { .. } => ErrorCode::KeyInvalid,
             Self::ValueTooLarge { .. } => ErrorCode::ValueTooLarge,
+            Self::ValueTooDeep { .. } => ErrorCode::ValueTooDeep,
             Self::BatchTooLarge { .. } | Self::TransactionTooLarge { .. } => {
                 ErrorCode::TransactionTooLarge
             }

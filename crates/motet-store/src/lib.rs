@@ -31,7 +31,9 @@ pub mod value;
 
 pub use catalog::{OnDelete, TypeSpec};
 pub use clock::{Clock, Head, Hlc};
-pub use document::{DOCUMENT_KEY_BYTES_MAX, Document, NAME_BYTES_MAX, Patch, Write};
+pub use document::{
+    DOCUMENT_KEY_BYTES_MAX, Document, NAME_BYTES_MAX, Patch, RawDocument, VALUE_DEPTH_MAX, Write,
+};
 pub use env::Env;
 pub use error::{BrokenReference, Error};
 pub use index::{INDEX_FIELDS_MAX, IndexSpec, IndexState, IndexStatus};

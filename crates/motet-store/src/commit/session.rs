@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::overlay::Overlay;
 use super::references::References;
 use crate::catalog::{self, Catalog, Type};
-use crate::document::{Expiry, Kind, Record, Write};
+use crate::document::{Expiry, Kind, Record, Write, check_depth};
 use crate::engine::{Decision, Table, Transaction};
 use crate::index::{Entries, Index, IndexState};
 use crate::keys::{self, TypeId};
@@ -133,6 +133,7 @@ impl<'t> Session<'t> {
         write: &Write,
         value: &Value,
     ) -> Result<Clock, Error> {
+        check_depth(value)?;
         let json = serde_json::to_vec(value).expect("a JSON value can always be written");
         self.shared.limits.check_value(json.len())?;
         let keeps_expiry = matches!(write.kind, Kind::Update(_) | Kind::Patch(_));
