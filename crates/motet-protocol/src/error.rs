@@ -280,11 +280,15 @@ error_codes! {
         "A cursor does not belong to the query, or its index is no more." "Ask for the first page again.";
     139 ResultTooLarge "RESULT_TOO_LARGE" "store" final Warning
         "A query without a limit gives too many documents." "Set a limit, and ask page by page.";
+    145 IntegrityViolated "INTEGRITY_VIOLATED" "store" final Error
+        "A check found what must not be." "Keep the files for examination, and restore a backup, or export what can be read.";
+    146 StoreInUse "STORE_IN_USE" "store" final Error
+        "Another process has the store open." "Stop the servers and commands that use it, then try again.";
     140 FilterInvalid "FILTER_INVALID" "store" final Error
         "A filter has an unknown operator, an operand of the wrong type, or too much of something." "Correct it at the place that the error names.";
     141 RegexUnsupported "REGEX_UNSUPPORTED" "store" final Error
         "A regular expression uses lookaround or backreferences, which take more than linear time." "Write it without them, or say the rest with further conditions.";
-    143 ValueTooDeep "VALUE_TOO_DEEP" "store" final Error
+    147 ValueTooDeep "VALUE_TOO_DEEP" "store" final Error
         "A document's arrays and objects nest deeper than allowed." "Nest at most 100 levels, or keep the inner parts as documents of their own.";
     142 PathInvalid "PATH_INVALID" "store" final Error
         "A path into documents is empty, has an empty step or is too long." "Use 1 to 32 names or positions with single dots between them, at most 1,024 bytes.";

@@ -17,7 +17,8 @@ use crate::read_set::ReadSet;
 use crate::shared::{Driver, Shared};
 use crate::transaction::{self, Transaction};
 use crate::{
-    Clock, Error, IndexSpec, KeyRange, Log, Patch, Query, TypeSpec, Write, keys, maintenance,
+    CheckReport, Clock, Error, IndexSpec, KeyRange, Log, Patch, Query, TypeSpec, Write, check, keys,
+    maintenance,
 };
 
 /// One environment of a store: its own documents, clock and log. Clones are handles on the same.
@@ -317,6 +318,7 @@ impl Env {
     /// # Errors
     /// What the medium does.
     pub fn indexes(&self, type_name: &str) -> Result<Vec<IndexStatus>, Error> {
+        check_name(type_name)?;
         pollster::block_on(async {
             let view = self.shared.engine.view().await?;
             let catalog = self.shared.catalog.of_view(view.as_ref()).await?;
@@ -361,6 +363,16 @@ impl Env {
         self.decide(Box::new(SetRetention(retention)))?;
         self.shared.notify();
         Ok(())
+    }
+
+    /// Checks everything that the environment holds against everything else that it holds. Writers
+    /// go on meanwhile; what is checked is one view.
+    ///
+    /// # Errors
+    /// [`Error::ViewExpired`] if it takes longer than a view may be kept: open the store with a
+    /// longer [`view_max`](crate::engine::lmdb::Options::view_max); what the medium does.
+    pub fn check(&self) -> Result<CheckReport, Error> {
+        pollster::block_on(check::run(&self.shared))
     }
 
     /// Why the work in the background (removing what has expired, trimming the log) failed the last

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
-mod stores;
-
 use motet_store::{Clock, Error, Store};
 use serde_json::json;
-use stores::on_disk;
+use tempfile::TempDir;
+
+fn on_disk() -> (Store, TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    (Store::open(directory.path().join("data")).unwrap(), directory)
+}
 
 #[test]
 fn d1_a_store_lists_its_environments_and_makes_none_by_being_asked() {
