@@ -41,7 +41,8 @@ pub(super) struct Versions {
 
 /// A document.
 #[derive(Serialize, ToSchema)]
-#[serde(rename = "Document", rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = Document)]
 pub(super) struct Versioned {
     key: String,
     version: u64,

@@ -1,5 +1,7 @@
 //! The bodies of requests: JSON, of a bounded size, that arrives in time.
 
+use core::fmt;
+use core::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -7,7 +9,9 @@ use axum::body::{Bytes, HttpBody as _, to_bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use motet_protocol::ErrorCode;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tokio::time::timeout;
 
 use super::StoreApi;
@@ -17,6 +21,37 @@ use crate::config::Span;
 
 /// A body that was read and is what the route wants.
 pub(super) struct JsonBody<T>(pub(super) T);
+
+/// A JSON object with the fields of `T`: a list of their values in order, which serde takes for one
+/// too, is none.
+#[derive(Debug)]
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+impl<T: Serialize> Serialize for Object<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+struct Fields<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
 
 impl<T: DeserializeOwned> FromRequest<Arc<StoreApi>> for JsonBody<T> {
     type Rejection = Failure;

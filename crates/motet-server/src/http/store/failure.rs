@@ -21,13 +21,15 @@ pub(super) struct Failure {
 /// The body of every error.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Failure)]
 pub(super) struct FailureForm {
     error: ErrorForm,
 }
 
 /// What went wrong.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(rename = "Error", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Error)]
 struct ErrorForm {
     /// The stable name of the error.
     code: &'static str,
@@ -41,6 +43,7 @@ struct ErrorForm {
 /// What the error is about, as far as it is about that.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = ErrorDetails)]
 struct Details {
     /// What to do about it.
     next_step: &'static str,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::body::JsonBody;
+use super::body::{JsonBody, Object};
 use super::call::{Administers, Call, Reads};
 use super::document::Nothing;
 use super::failure::Failure;
@@ -14,23 +14,26 @@ use super::params::{IndexName, Parameters, TypeName};
 
 /// What an index holds.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename = "IndexSpec", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
+#[schema(as = IndexSpec)]
 pub(super) struct SpecForm {
     /// Its fields in order.
     #[schema(min_items = 1, max_items = 8)]
-    fields: Vec<FieldForm>,
+    #[schema(value_type = Vec<FieldForm>)]
+    fields: Vec<Object<FieldForm>>,
     /// Whether no two documents may have the same values.
     #[serde(default)]
     unique: bool,
     /// The filter of a partial index.
     #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, nullable = false)]
+    #[schema(value_type = Option<Object>)]
     only: Option<Value>,
 }
 
 /// A field of an index.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename = "IndexField", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
+#[schema(as = IndexField)]
 struct FieldForm {
     path: String,
     /// Whether great values come first.
@@ -47,7 +50,8 @@ pub(super) struct Indexes {
 
 /// An index and how far it is.
 #[derive(Serialize, ToSchema)]
-#[serde(rename = "Index", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Index)]
 struct IndexForm {
     name: String,
     spec: SpecForm,
@@ -63,7 +67,8 @@ struct IndexForm {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename = "IndexState", rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+#[schema(as = IndexState)]
 enum StateForm {
     Building,
     Ready,
@@ -93,7 +98,7 @@ pub(super) async fn create(
     call: Call<Administers>,
     name: IndexName,
     _: Parameters<Nothing>,
-    JsonBody(form): JsonBody<SpecForm>,
+    JsonBody(Object(form)): JsonBody<Object<SpecForm>>,
 ) -> Result<Json<Done>, Failure> {
     let spec = form.spec();
     call.change(move |env| env.create_index(&name.type_name, &name.name, &spec)).await?;
@@ -111,7 +116,7 @@ pub(super) async fn drop_index(
 
 impl SpecForm {
     fn spec(self) -> IndexSpec {
-        let fields = self.fields.into_iter().fold(IndexSpec::new(), |spec, field| {
+        let fields = self.fields.into_iter().fold(IndexSpec::new(), |spec, Object(field)| {
             if field.descending { spec.descending(field.path) } else { spec.field(field.path) }
         });
         let spec = if self.unique { fields.unique() } else { fields };
@@ -122,8 +127,9 @@ impl SpecForm {
     }
 
     fn of(spec: &IndexSpec) -> Self {
-        let fields =
-            spec.fields().map(|(path, descending)| FieldForm { path: path.to_owned(), descending });
+        let fields = spec
+            .fields()
+            .map(|(path, descending)| Object(FieldForm { path: path.to_owned(), descending }));
         Self { fields: fields.collect(), unique: spec.is_unique(), only: spec.filter().cloned() }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::answer::raw;
-use super::body::JsonBody;
+use super::body::{JsonBody, Object};
 use super::call::{Administers, Call, Reads};
 use super::document::Nothing;
 use super::failure::Failure;
@@ -37,7 +37,8 @@ pub(super) struct Changes {
 
 /// One change of one document.
 #[derive(Serialize, ToSchema)]
-#[serde(rename = "Change", rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = Change)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ChangeForm {
     /// Its place in the log, and the version that it gave the document.
     clock: u64,
@@ -62,7 +63,8 @@ struct ChangeForm {
 }
 
 #[derive(Serialize, ToSchema)]
-#[serde(rename = "Op", rename_all = "lowercase")]
+#[schema(as = Op)]
+#[serde(rename_all = "lowercase")]
 enum OpForm {
     Put,
     Remove,
@@ -71,15 +73,16 @@ enum OpForm {
 
 /// How much of the log is kept. What is absent sets no bound.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename = "Retention", rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = Retention)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RetentionForm {
     /// Entries older than this are trimmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
     age_ms: Option<u64>,
     /// The oldest entries are trimmed while all together take more than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
     bytes: Option<u64>,
 }
 
@@ -141,8 +144,13 @@ pub(super) async fn retention(
 pub(super) async fn set_retention(
     call: Call<Administers>,
     _: Parameters<Nothing>,
-    JsonBody(form): JsonBody<RetentionForm>,
+    JsonBody(Object(form)): JsonBody<Object<RetentionForm>>,
 ) -> Result<Json<Done>, Failure> {
+    for (value, at) in [(form.age_ms, "ageMs"), (form.bytes, "bytes")] {
+        if value.is_some_and(|value| value > NUMBER_MAX) {
+            return Err(Failure::invalid(at, format!("expected up to {NUMBER_MAX}")));
+        }
+    }
     let mut retention = Retention::everything();
     if let Some(age_ms) = form.age_ms {
         retention = retention.age(Duration::from_millis(age_ms));
@@ -188,6 +196,9 @@ impl ChangeForm {
         })
     }
 }
+
+/// The greatest whole number that JavaScript holds exactly.
+const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// Bytes of values after which a page of changes ends.
 const ANSWER_BYTES: usize = 8 << 20;

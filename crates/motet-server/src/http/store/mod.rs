@@ -14,6 +14,7 @@ mod document;
 mod failure;
 mod index;
 mod log;
+mod openapi;
 mod params;
 mod precondition;
 mod query;
@@ -112,7 +113,7 @@ pub(super) fn router(api: &Arc<StoreApi>) -> Router {
         .with_state(Arc::clone(api))
 }
 
-fn routes() -> [(&'static str, MethodRouter<Arc<StoreApi>>); 12] {
+fn routes() -> [(&'static str, MethodRouter<Arc<StoreApi>>); 13] {
     [
         ("/api/{env}/types", get(document::types)),
         ("/api/{env}/types/{type}/query", document_routes().post(query::query)),
@@ -126,6 +127,7 @@ fn routes() -> [(&'static str, MethodRouter<Arc<StoreApi>>); 12] {
         ("/api/{env}/log/retention", get(log::retention).put(log::set_retention)),
         ("/api/{env}/backup", post(backup::backup)),
         ("/api/{env}/status", get(log::status)),
+        ("/api/openapi.json", get(openapi::openapi)),
     ]
 }
 

@@ -4,10 +4,12 @@ use axum::Json;
 use motet_store::{Env, Query};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, ArrayItems, ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::answer::Item;
-use super::body::JsonBody;
+use super::body::{JsonBody, Object};
 use super::call::{Call, Reads};
 use super::document::Nothing;
 use super::failure::Failure;
@@ -15,7 +17,8 @@ use super::params::{Parameters, TypeName};
 
 /// What is asked for.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename = "Query", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Query)]
 pub(super) struct QueryForm {
     /// Which documents; without it, all of the type.
     #[serde(default)]
@@ -26,21 +29,20 @@ pub(super) struct QueryForm {
     sort: Option<Sort>,
     /// How many documents at most.
     #[serde(default)]
-    #[schema(minimum = 1, maximum = 1_000, default = 100, nullable = false)]
+    #[schema(minimum = 1, maximum = 1_000, default = 100)]
     limit: Option<usize>,
     /// `next` of the page before this.
     #[serde(default)]
-    #[schema(nullable = false)]
     after: Option<String>,
     /// Only these fields of the documents.
     #[serde(default)]
-    #[schema(nullable = false)]
     project: Option<Vec<String>>,
 }
 
 /// Which documents are counted.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename = "Count", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Count)]
 pub(super) struct CountForm {
     /// Which documents; without it, all of the type.
     #[serde(default)]
@@ -61,10 +63,30 @@ enum Sort {
 #[serde(untagged)]
 enum SortField {
     Path(String),
-    Pair(String, SortDirection),
+    Pair(SortPair),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+/// A path and its direction.
+#[derive(Debug, Deserialize)]
+struct SortPair(String, SortDirection);
+
+impl ToSchema for SortPair {}
+
+impl PartialSchema for SortPair {
+    fn schema() -> RefOr<Schema> {
+        ArrayBuilder::new()
+            .items(ArrayItems::False)
+            .prefix_items([
+                ObjectBuilder::new().schema_type(Type::String),
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["asc", "desc"])),
+            ])
+            .min_items(Some(2))
+            .max_items(Some(2))
+            .into()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum SortDirection {
     Asc,
@@ -73,7 +95,8 @@ enum SortDirection {
 
 /// A page of documents.
 #[derive(Serialize, ToSchema)]
-#[serde(rename = "Page", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Page)]
 pub(super) struct PageForm {
     items: Vec<Item>,
     /// What to send as `after` for the next page; absent on the last one.
@@ -112,7 +135,7 @@ pub(super) async fn query(
     call: Call<Reads>,
     TypeName(type_name): TypeName,
     _: Parameters<Nothing>,
-    JsonBody(form): JsonBody<QueryForm>,
+    JsonBody(Object(form)): JsonBody<Object<QueryForm>>,
 ) -> Result<Json<PageForm>, Failure> {
     let page = call.read(move |env| Ok(form.query(env, &type_name)?.page()?)).await?;
     let items = page.rows.into_iter().map(Item::from).collect();
@@ -123,7 +146,7 @@ pub(super) async fn count(
     call: Call<Reads>,
     TypeName(type_name): TypeName,
     _: Parameters<Nothing>,
-    JsonBody(form): JsonBody<CountForm>,
+    JsonBody(Object(form)): JsonBody<Object<CountForm>>,
 ) -> Result<Json<Counted>, Failure> {
     let filter = Value::Object(form.filter);
     let count = call.read(move |env| Ok(env.query(&type_name).filter(filter).count()?)).await?;
@@ -134,7 +157,7 @@ pub(super) async fn explain(
     call: Call<Reads>,
     TypeName(type_name): TypeName,
     _: Parameters<Nothing>,
-    JsonBody(form): JsonBody<QueryForm>,
+    JsonBody(Object(form)): JsonBody<Object<QueryForm>>,
 ) -> Result<Json<Explained>, Failure> {
     let explain = call.read(move |env| Ok(form.query(env, &type_name)?.explain()?)).await?;
     Ok(Json(Explained {
@@ -173,8 +196,8 @@ impl Sort {
             Self::Path(path) => sort_by(query, &path),
             Self::Fields(fields) => fields.into_iter().fold(query, |query, field| match field {
                 SortField::Path(path) => sort_by(query, &path),
-                SortField::Pair(path, SortDirection::Asc) => query.sort(path),
-                SortField::Pair(path, SortDirection::Desc) => query.sort_descending(path),
+                SortField::Pair(SortPair(path, SortDirection::Asc)) => query.sort(path),
+                SortField::Pair(SortPair(path, SortDirection::Desc)) => query.sort_descending(path),
             }),
         }
     }

@@ -1,13 +1,17 @@
 //! Transactions: several writes, all or none.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use motet_store::{Clock, Patch, Write};
 use serde::Deserialize;
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::answer::Versions;
-use super::body::JsonBody;
+use super::body::{JsonBody, Object};
 use super::call::{Call, Writes};
 use super::document::{Nothing, limit};
 use super::failure::Failure;
@@ -15,20 +19,47 @@ use super::params::Parameters;
 
 /// Writes that are done in their order, all or none.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename = "Transaction", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Transaction)]
 pub(super) struct TransactionForm {
-    writes: Vec<WriteForm>,
+    #[schema(value_type = Vec<WriteForm>)]
+    writes: Vec<Object<WriteForm>>,
 }
 
 /// One write.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(tag = "op", rename_all = "lowercase", rename = "Write")]
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
 enum WriteForm {
     Put(WithValue),
     Create(WithValue),
     Update(WithValue),
     Patch(WithPatch),
     Remove(Removal),
+}
+
+impl ToSchema for WriteForm {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Write")
+    }
+}
+
+impl PartialSchema for WriteForm {
+    fn schema() -> RefOr<Schema> {
+        OneOfBuilder::new()
+            .item(with_op(WithValue::schema(), &["put", "create", "update"]))
+            .item(with_op(WithPatch::schema(), &["patch"]))
+            .item(with_op(Removal::schema(), &["remove"]))
+            .into()
+    }
+}
+
+/// The schema of a write, with the field that says what is done.
+fn with_op(schema: RefOr<Schema>, ops: &[&str]) -> RefOr<Schema> {
+    let RefOr::T(Schema::Object(mut object)) = schema else { return schema };
+    let op = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(ops.to_vec()));
+    object.properties.insert("op".into(), op.into());
+    object.required.push("op".into());
+    object.into()
 }
 
 /// A write of a whole value.
@@ -41,11 +72,10 @@ struct WithValue {
     value: Value,
     /// Only if the document has this version; 0 for none.
     #[serde(default)]
-    #[schema(nullable = false)]
     if_version: Option<u64>,
     /// The document ends after so many milliseconds.
     #[serde(default)]
-    #[schema(minimum = 1, nullable = false)]
+    #[schema(minimum = 1)]
     ttl_ms: Option<u64>,
 }
 
@@ -60,11 +90,10 @@ struct WithPatch {
     patch: Value,
     /// Only if the document has this version; 0 for none.
     #[serde(default)]
-    #[schema(nullable = false)]
     if_version: Option<u64>,
     /// The document ends after so many milliseconds.
     #[serde(default)]
-    #[schema(minimum = 1, nullable = false)]
+    #[schema(minimum = 1)]
     ttl_ms: Option<u64>,
 }
 
@@ -77,16 +106,16 @@ struct Removal {
     key: String,
     /// Only if the document has this version.
     #[serde(default)]
-    #[schema(nullable = false)]
     if_version: Option<u64>,
 }
 
 pub(super) async fn commit(
     call: Call<Writes>,
     _: Parameters<Nothing>,
-    JsonBody(form): JsonBody<TransactionForm>,
+    JsonBody(Object(form)): JsonBody<Object<TransactionForm>>,
 ) -> Result<Json<Versions>, Failure> {
-    let writes = form.writes.into_iter().map(WriteForm::write).collect::<Result<Vec<_>, _>>()?;
+    let writes =
+        form.writes.into_iter().map(|Object(form)| form.write()).collect::<Result<Vec<_>, _>>()?;
     let versions = call.write(|env| env.write_all(writes)).await?;
     Ok(Json(Versions { versions: versions.into_iter().map(Clock::number).collect() }))
 }

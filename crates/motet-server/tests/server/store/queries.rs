@@ -93,6 +93,7 @@ async fn what_is_no_query_is_refused_with_its_code_and_place() {
         (json!({"filter": {"n": {"$near": 1}}}), "FILTER_INVALID", "n.$near"),
         (json!({"filter": {"n": {"$regex": "(?=a)"}}}), "REGEX_UNSUPPORTED", "n.$regex"),
         (json!({"filter": [1]}), "REQUEST_INVALID", "filter"),
+        (json!([{}]), "REQUEST_INVALID", "body"),
         (json!({"sort": "a..b"}), "PATH_INVALID", "a..b"),
         (json!({"sort": [["n", "up"]]}), "REQUEST_INVALID", "sort"),
         (json!({"limit": 1001}), "REQUEST_INVALID", "limit"),
