@@ -2,6 +2,7 @@
 
 mod api_token;
 mod changes;
+mod check;
 mod copies;
 mod documents;
 mod export;
@@ -14,6 +15,7 @@ mod query;
 
 pub use api_token::ApiTokenOptions;
 pub use changes::{LogOptions, WatchOptions};
+pub use check::CheckOptions;
 pub use copies::{BackupOptions, RestoreOptions};
 pub use documents::{GetOptions, PutOptions};
 pub use export::ExportOptions;
@@ -131,6 +133,13 @@ Examples:
   motet export --data ./data --type Order | gzip > orders.jsonl.gz
       Only those of one type, compressed.";
 
+const CHECK_STORE_EXAMPLES: &str = "\
+Examples:
+  motet check --data ./data
+      Check every environment: the log, the documents, the indexes, the expiries.
+  motet check --data ./data --env default --json
+      Check one, and print what was found for a program.";
+
 const BACKUP_EXAMPLES: &str = "\
 Examples:
   motet backup --data ./data --to ./backup-monday
@@ -185,6 +194,9 @@ pub enum Command {
     /// Write documents as JSON lines.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportOptions),
+    /// Check that a store is as it must be, while it is in use.
+    #[command(after_help = CHECK_STORE_EXAMPLES)]
+    Check(CheckOptions),
     /// Copy a store while it is in use.
     #[command(after_help = BACKUP_EXAMPLES)]
     Backup(BackupOptions),
@@ -263,6 +275,7 @@ impl Command {
             Self::Watch(options) => options.run(),
             Self::Import(options) => options.run(),
             Self::Export(options) => options.run(),
+            Self::Check(options) => options.run(),
             Self::Backup(options) => options.run(),
             Self::Restore(options) => options.run(),
             Self::Serve(_) | Self::Config | Self::Token(_) | Self::CheckConfig { .. } => Ok(()),

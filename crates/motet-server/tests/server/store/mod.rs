@@ -1,5 +1,6 @@
 //! The document store over HTTP.
 
+mod commands;
 mod documents;
 mod faults;
 mod http;
