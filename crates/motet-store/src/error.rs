@@ -68,6 +68,12 @@ pub enum Error {
         /// What cannot be written.
         path: PathBuf,
     },
+    /// Others have the store open, and must not.
+    #[error("{path} is open elsewhere", path = path.display())]
+    InUse {
+        /// What is open.
+        path: PathBuf,
+    },
     /// The files are not a store's.
     #[error("{path} is not a Motet store: {why}", path = path.display())]
     NotAStore {
@@ -357,6 +363,7 @@ impl Error {
             Self::StoreFull { .. } => ErrorCode::StoreFull,
             Self::DiskFull => ErrorCode::DiskFull,
             Self::ReadOnly { .. } => ErrorCode::StoreReadOnly,
+            Self::InUse { .. } => ErrorCode::StoreInUse,
             Self::NotAStore { .. } => ErrorCode::NotAStore,
             Self::StoreNewer { .. } => ErrorCode::StoreNewer,
             Self::Corrupt { .. } => ErrorCode::StoreCorrupt,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Check, Finding, Pair, next_start};
 use crate::document::{Document, Record};
 use crate::engine::Table;
-use crate::index::{Index, IndexState, is_cleared};
+use crate::index::{Entry, Index, IndexState, is_cleared};
 use crate::keys::{self, TypeId};
 use crate::{Error, lookup};
 
@@ -40,7 +40,7 @@ impl Check<'_> {
                 let Ok(entries) = index.entries(&document.key, &document.value) else { continue };
                 let keys: Vec<_> = entries.keys.iter().map(|entry| entry.key.clone()).collect();
                 let found = self.values(Table::Index, &keys).await?;
-                let expected = entries.keys.iter().map(|entry| entry.to_value());
+                let expected = entries.keys.iter().map(Entry::to_value);
                 if expected.zip(found).any(|(value, found)| found.as_deref() != Some(&value[..])) {
                     let (type_name, key) = self.name(at);
                     self.report.add(Finding::EntryMissing {
@@ -112,7 +112,7 @@ impl Check<'_> {
     /// Entries of indexes that are neither in the catalogue nor being cleared.
     async fn unknown_indexes(&mut self) -> Result<(), Error> {
         let known: BTreeSet<_> = self.catalog.all_indexes().map(|index| index.record.id).collect();
-        let mut from = keys::EXPIRY_END.to_vec();
+        let mut from = keys::INDEX_FIRST.to_be_bytes().to_vec();
         loop {
             let mut first = None;
             let mut show = |key: &[u8], _: &[u8]| {
