@@ -3,6 +3,7 @@
 mod api_token;
 mod changes;
 mod check;
+mod compact;
 mod copies;
 mod documents;
 mod export;
@@ -16,6 +17,7 @@ mod query;
 pub use api_token::ApiTokenOptions;
 pub use changes::{LogOptions, WatchOptions};
 pub use check::CheckOptions;
+pub use compact::CompactOptions;
 pub use copies::{BackupOptions, RestoreOptions};
 pub use documents::{GetOptions, PutOptions};
 pub use export::ExportOptions;
@@ -147,6 +149,11 @@ Examples:
   motet backup --data ./data --to ./backup-default --env default
       Copy one environment only.";
 
+const COMPACT_EXAMPLES: &str = "\
+Examples:
+  motet compact --data ./data
+      Make the store's files as small as they can be, while nothing has them open.";
+
 const RESTORE_EXAMPLES: &str = "\
 Examples:
   motet restore --from ./backup-monday --data ./data
@@ -200,6 +207,9 @@ pub enum Command {
     /// Copy a store while it is in use.
     #[command(after_help = BACKUP_EXAMPLES)]
     Backup(BackupOptions),
+    /// Make a store's files smaller, while nothing has them open.
+    #[command(after_help = COMPACT_EXAMPLES)]
+    Compact(CompactOptions),
     /// Make a store of a backup.
     #[command(after_help = RESTORE_EXAMPLES)]
     Restore(RestoreOptions),
@@ -277,6 +287,7 @@ impl Command {
             Self::Export(options) => options.run(),
             Self::Check(options) => options.run(),
             Self::Backup(options) => options.run(),
+            Self::Compact(options) => options.run(),
             Self::Restore(options) => options.run(),
             Self::Serve(_) | Self::Config | Self::Token(_) | Self::CheckConfig { .. } => Ok(()),
         }

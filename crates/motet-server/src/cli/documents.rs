@@ -58,7 +58,7 @@ impl PutOptions {
     pub fn run(self) -> Result<(), CommandError> {
         let text = self.value.map_or_else(standard_input, Ok)?;
         let value: Value =
-            serde_json::from_str(&text).map_err(|error| CommandError::input("value", error))?;
+            serde_json::from_str(&text).map_err(|error| CommandError::input("value", &error))?;
         let mut write = if self.create {
             Write::create(self.type_name, self.key, value)
         } else {

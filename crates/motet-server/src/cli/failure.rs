@@ -63,7 +63,7 @@ impl CommandError {
         matches!(self, Self::File { cause, .. } if cause.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    pub(super) fn input(what: impl Into<String>, why: impl ToString) -> Self {
+    pub(super) fn input(what: impl Into<String>, why: &impl ToString) -> Self {
         Self::Input { what: what.into(), why: why.to_string() }
     }
 

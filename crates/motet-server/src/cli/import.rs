@@ -94,7 +94,7 @@ impl ImportOptions {
 impl Import<'_> {
     fn lines(&mut self, name: &str, reader: impl BufRead) -> Result<(), CommandError> {
         for value in serde_json::Deserializer::from_reader(reader).into_iter::<Value>() {
-            let value = value.map_err(|error| CommandError::input(name, error))?;
+            let value = value.map_err(|error| CommandError::input(name, &error))?;
             self.add(value)?;
         }
         Ok(())
@@ -107,7 +107,7 @@ impl Import<'_> {
         let read = json.deserialize_seq(Elements(each)).and_then(|()| json.end());
         match (failed, read) {
             (Some(error), _) => Err(error),
-            (None, Err(error)) => Err(CommandError::input(name, error)),
+            (None, Err(error)) => Err(CommandError::input(name, &error)),
             (None, Ok(())) => Ok(()),
         }
     }
@@ -117,7 +117,7 @@ impl Import<'_> {
         let number = self.read;
         let write = self.options.write(value);
         let write = write
-            .map_err(|why| CommandError::input(format!("document {number} of the file"), why))?;
+            .map_err(|why| CommandError::input(format!("document {number} of the file"), &why))?;
         self.writes.push(write);
         if self.writes.len() >= self.options.batch.max(1) {
             self.commit()?;

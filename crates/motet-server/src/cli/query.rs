@@ -62,7 +62,7 @@ impl QueryOptions {
 
     fn query(&self, env: &Env) -> Result<Query, CommandError> {
         let filter: Value = serde_json::from_str(&self.filter)
-            .map_err(|error| CommandError::input("--filter", error))?;
+            .map_err(|error| CommandError::input("--filter", &error))?;
         let mut query = env.query(&self.type_name).filter(filter).limit(self.limit);
         for path in &self.sort {
             query = match path.strip_prefix('-') {

@@ -150,6 +150,7 @@ fn help_shows_examples() {
         "check",
         "backup",
         "restore",
+        "compact",
     ] {
         let help = String::from_utf8(run(&[command, "--help"]).stdout).expect("text");
         let example = format!("Examples:\n  motet {command} ");

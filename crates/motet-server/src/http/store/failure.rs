@@ -15,7 +15,7 @@ pub(super) struct Failure {
     /// Where the same error has another status than its code has by itself.
     status: Option<StatusCode>,
     message: String,
-    details: Details,
+    details: Box<Details>,
 }
 
 /// The body of every error.
@@ -87,7 +87,7 @@ impl Failure {
     }
 
     pub(super) fn because(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, status: None, message: message.into(), details: Details::default() }
+        Self { code, status: None, message: message.into(), details: Box::default() }
     }
 
     /// A request that cannot be understood, and where.
@@ -117,7 +117,7 @@ impl From<Error> for Failure {
             code: error.code(),
             status: None,
             message: error.to_string(),
-            details: Details::of(error),
+            details: Box::new(Details::of(error)),
         }
     }
 }
@@ -168,7 +168,7 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let info = self.code.info();
         let status = self.status();
-        let details = Details { next_step: info.next_step, ..self.details };
+        let details = Details { next_step: info.next_step, ..*self.details };
         let error = ErrorForm {
             code: info.name,
             message: self.message,

@@ -207,6 +207,23 @@ async fn commands_work_beside_a_server() {
 }
 
 #[test]
+fn a_store_is_compacted_only_while_no_server_has_it_open() {
+    let shell = Shell::new();
+    let data = shell.data();
+    let mut server = Server::start_with("", &["--data", data.to_str().expect("text")]);
+    shell.ok(&["put", "A", "a", "1"]);
+    let refused = shell.fails(&["compact"]);
+    assert!(refused.contains("STORE_IN_USE") && refused.contains("Stop the servers"), "{refused}");
+    shell.ok(&["put", "A", "a", "2"]);
+    server.signal("-TERM");
+    assert_eq!(server.wait(std::time::Duration::from_secs(12)), Some(0));
+    let report = &lines(&shell.ok(&["compact", "--json"]))[0];
+    assert_eq!(report["env"], "default");
+    assert_eq!(shell.ok(&["get", "A", "a"]), "2\n");
+    shell.ok(&["check"]);
+}
+
+#[test]
 fn a_backup_or_restore_overwrites_nothing() {
     let shell = Shell::new();
     shell.ok(&["put", "A", "a", "1"]);
