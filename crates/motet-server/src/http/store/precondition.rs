@@ -31,7 +31,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Precondition {
 
 impl Precondition {
     fn of(headers: &HeaderMap) -> Result<Self, Failure> {
-        match (one(headers, header::IF_MATCH)?, one(headers, header::IF_NONE_MATCH)?) {
+        match (one(headers, &header::IF_MATCH)?, one(headers, &header::IF_NONE_MATCH)?) {
             (None, None) => Ok(Self::None),
             (None, Some("*")) => Ok(Self::Absent),
             (Some("*"), None) => Ok(Self::Present),
@@ -55,8 +55,8 @@ impl Precondition {
     }
 }
 
-fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Failure> {
-    let mut values = headers.get_all(&name).iter();
+fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Failure> {
+    let mut values = headers.get_all(name).iter();
     let wrong = || Failure::invalid(name.as_str(), "expected one value");
     match (values.next(), values.next()) {
         (None, _) => Ok(None),

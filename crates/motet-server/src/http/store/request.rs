@@ -58,7 +58,7 @@ pub(super) async fn attend(
     let status = response.status().as_u16();
     let code = response.extensions().get::<ErrorCode>().copied();
     api.metrics.store.answered(method.as_str(), &route, status);
-    let code = code.map(|code| code.name());
+    let code = code.map(ErrorCode::name);
     if let Some(code) = code {
         api.metrics.store.failed(code);
     }
