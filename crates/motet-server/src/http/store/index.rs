@@ -122,7 +122,7 @@ impl SpecForm {
         let spec = if self.unique { fields.unique() } else { fields };
         match self.only {
             None => spec,
-            Some(filter) => spec.only(filter),
+            Some(filter) => spec.matching(filter),
         }
     }
 
