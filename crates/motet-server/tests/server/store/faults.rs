@@ -4,10 +4,11 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout};
 
-use super::http::{get, put};
+use super::http::{get, put, try_send};
 use super::{code, refusal, start_with};
 use crate::process::Server;
 
@@ -18,19 +19,9 @@ fn start_on(data: &std::path::Path) -> Server {
 
 /// One write on a connection of its own; the version if it was acknowledged.
 async fn try_put(address: std::net::SocketAddr, key: &str, value: u64) -> Option<u64> {
-    let mut stream = TcpStream::connect(address).await.ok()?;
-    let body = value.to_string();
-    let request = format!(
-        "PUT /api/default/types/T/{key} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let version: serde_json::Value = serde_json::from_str(body).ok()?;
-    head.starts_with("HTTP/1.1 200").then(|| version["version"].as_u64())?
+    let path = format!("/api/default/types/T/{key}");
+    let answer = try_send(address, "PUT", &path, "", &value.to_string()).await?;
+    (answer.status == 200).then(|| answer.json["version"].as_u64())?
 }
 
 #[tokio::test]
@@ -39,25 +30,26 @@ async fn what_was_acknowledged_before_a_kill_is_there_after_the_restart() {
     let data = folder.path().join("data");
     let mut server = start_on(&data);
     let address = server.address;
+    let acknowledgements = Arc::new(Semaphore::new(0));
     let mut writers = JoinSet::new();
     for writer in 0..8 {
+        let acknowledgements = Arc::clone(&acknowledgements);
         writers.spawn(async move {
             let key = format!("k{writer}");
             let mut last = (0, 0);
             for value in 1.. {
-                match try_put(address, &key, value).await {
-                    Some(version) => last = (value, version),
-                    None => break,
-                }
+                let Some(version) = try_put(address, &key, value).await else { break };
+                last = (value, version);
+                acknowledgements.add_permits(1);
             }
             (key, last)
         });
     }
-    sleep(Duration::from_millis(700)).await;
+    let enough = timeout(Duration::from_secs(20), acknowledgements.acquire_many(100)).await;
+    enough.expect("a hundred writes are acknowledged in time").expect("never closed").forget();
     server.signal("-KILL");
     server.wait(Duration::from_secs(5));
     let acknowledged = writers.join_all().await;
-    assert!(acknowledged.iter().any(|(_, (value, _))| *value > 0), "something was written");
 
     let again = start_on(&data);
     for (key, (value, version)) in acknowledged {
@@ -121,6 +113,11 @@ fn a_directory_that_holds_something_else_is_refused_and_left_alone() {
     assert_eq!(kept, "keep me");
 }
 
+/// Waits until a server takes no connection any more.
+async fn until_refused(address: std::net::SocketAddr) {
+    while TcpStream::connect(address).await.is_ok() {}
+}
+
 #[tokio::test]
 async fn writes_that_are_under_way_when_the_server_stops_are_answered() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -130,13 +127,17 @@ async fn writes_that_are_under_way_when_the_server_stops_are_answered() {
     let mut stream = TcpStream::connect(server.address).await.expect("connected");
     let head = format!(
         "PUT /api/default/types/T/k HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
-         Content-Length: 4\r\n\r\n12",
+         Content-Length: 4\r\nExpect: 100-continue\r\n\r\n",
         server.address
     );
     stream.write_all(head.as_bytes()).await.expect("sent");
-    sleep(Duration::from_millis(200)).await;
+    let mut begun = [0; GO_ON.len()];
+    stream.read_exact(&mut begun).await.expect("the body is waited for");
+    assert_eq!(&begun, GO_ON);
+    stream.write_all(b"12").await.expect("sent");
     server.signal("-TERM");
-    sleep(Duration::from_millis(200)).await;
+    let stopping = timeout(Duration::from_secs(10), until_refused(server.address)).await;
+    stopping.expect("no new connection is taken");
     stream.write_all(b"34").await.expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("answered");
@@ -170,3 +171,6 @@ async fn a_write_that_is_not_done_in_time_says_so_and_the_next_one_that_it_was_n
         assert!(Instant::now() < end, "the write is done at last: {}", read.text);
     }
 }
+
+/// What a server says when it begins to read a body that was announced.
+const GO_ON: &[u8; 25] = b"HTTP/1.1 100 Continue\r\n\r\n";

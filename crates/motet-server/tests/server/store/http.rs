@@ -1,5 +1,7 @@
 //! A plain HTTP client: one request per connection.
 
+use std::net::SocketAddr;
+
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -42,6 +44,26 @@ pub(super) async fn send(
     let json = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
     let host = format!("Host: {}\r\n{json}", server.address);
     send_bare(server, method, path, &format!("{host}{headers}"), body).await
+}
+
+/// The same to a server that may end meanwhile; what it answered if all of that came.
+pub(super) async fn try_send(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> Option<Answer> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    answer.contains("\r\n\r\n").then(|| Answer::parse(&answer))
 }
 
 /// One request with nothing but these lines in its head, and the length.
