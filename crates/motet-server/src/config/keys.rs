@@ -341,6 +341,9 @@ keys! {
         value_bytes_max: usize = 4_194_304,
         /// Bytes in the body of a request.
         body_bytes_max: usize = 8_388_608,
+        /// Bytes of documents in one answer of a query or of the log. It ends early where they would
+        /// be more, with one document at least, and says where to go on.
+        answer_bytes_max: usize = 8_388_608,
         /// Writes in one transaction.
         batch_writes_max: usize = 100_000,
         /// Requests that work on the store at a time; others wait for their turn.

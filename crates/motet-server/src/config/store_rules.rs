@@ -8,6 +8,7 @@ pub(super) fn validate(store: &StoreKeys, file: &str) -> Result<(), ConfigError>
     for (limit, key) in [
         (store.value_bytes_max, "store.value_bytes_max"),
         (store.body_bytes_max, "store.body_bytes_max"),
+        (store.answer_bytes_max, "store.answer_bytes_max"),
         (store.batch_writes_max, "store.batch_writes_max"),
         (store.calls_max, "store.calls_max"),
         (

@@ -26,7 +26,8 @@ pub(super) struct Stretch {
     limit: Option<usize>,
 }
 
-/// Changes in their order.
+/// Changes in their order, fewer than the limit where they are large. There are more while the last
+/// one's clock, which is the next page's `after`, is below `head`.
 #[derive(Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Changes {
@@ -109,21 +110,26 @@ pub(super) async fn read(
         return Err(Failure::invalid("limit", format!("expected 1 to {LIMIT_MAX}")));
     }
     let after = Clock::new(stretch.after.unwrap_or_default());
-    call.read(move |env| changes(env, after, limit)).await.map(Json)
+    let bytes_max = call.api().keys.answer_bytes_max;
+    call.read(move |env| changes(env, after, limit, bytes_max)).await.map(Json)
 }
 
-fn changes(env: &Env, after: Clock, limit: usize) -> Result<Changes, Failure> {
+fn changes(env: &Env, after: Clock, limit: usize, bytes_max: usize) -> Result<Changes, Failure> {
     let head = env.log().head()?.clock.number();
-    let (mut changes, mut bytes, mut failed) = (Vec::new(), 0, None);
+    let (mut changes, mut room, mut failed) = (Vec::new(), bytes_max, None);
     if after.number() < head {
         env.log().visit(after, |header| {
-            bytes += header.json.map_or(0, <[u8]>::len);
+            let bytes = header.json.map_or(0, <[u8]>::len);
+            if bytes > room && !changes.is_empty() {
+                return ControlFlow::Break(());
+            }
+            room = room.saturating_sub(bytes);
             match ChangeForm::of(header) {
                 Ok(change) => changes.push(change),
                 Err(failure) => failed = Some(failure),
             }
-            let full = changes.len() == limit || bytes >= ANSWER_BYTES || failed.is_some();
-            if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let ends = changes.len() == limit || failed.is_some();
+            if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
     }
     match failed {
@@ -199,6 +205,3 @@ impl ChangeForm {
 
 /// The greatest whole number that JavaScript holds exactly.
 const NUMBER_MAX: u64 = (1 << 53) - 1;
-
-/// Bytes of values after which a page of changes ends.
-const ANSWER_BYTES: usize = 8 << 20;

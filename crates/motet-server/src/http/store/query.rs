@@ -93,7 +93,7 @@ enum SortDirection {
     Desc,
 }
 
-/// A page of documents.
+/// A page of documents. It has fewer than its limit where they are large.
 #[derive(Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Page)]
@@ -137,7 +137,9 @@ pub(super) async fn query(
     _: Parameters<Nothing>,
     JsonBody(Object(form)): JsonBody<Object<QueryForm>>,
 ) -> Result<Json<PageForm>, Failure> {
-    let page = call.read(move |env| Ok(form.query(env, &type_name)?.page()?)).await?;
+    let bytes_max = call.api().keys.answer_bytes_max;
+    let page =
+        call.read(move |env| Ok(form.query(env, &type_name)?.bytes_max(bytes_max).page()?)).await?;
     let items = page.rows.into_iter().map(Item::from).collect();
     Ok(Json(PageForm { items, next: page.next }))
 }

@@ -80,6 +80,56 @@ async fn a_full_environment_refuses_what_grows_and_takes_what_shrinks() {
     assert_eq!(removed.status, 200, "{}", removed.text);
 }
 
+/// Five documents of some 400 bytes, in a store whose answers hold a thousand.
+async fn with_large_documents() -> Server {
+    let server = start_with("answer_bytes_max = 1000\n");
+    for n in 0..5 {
+        let value = json!({"n": n, "text": "x".repeat(400)}).to_string();
+        let written = put(&server, &format!("/api/default/types/T/k{n}"), &value).await;
+        assert_eq!(written.status, 200, "{}", written.text);
+    }
+    server
+}
+
+#[tokio::test]
+async fn a_query_of_large_documents_ends_early_and_its_cursor_leads_through_all_of_them() {
+    let server = with_large_documents().await;
+    for sort in [json!([]), json!("-n")] {
+        let (mut sizes, mut keys, mut next) = (Vec::new(), Vec::new(), None);
+        loop {
+            let query = json!({"sort": sort, "limit": 100, "after": next}).to_string();
+            let page = post(&server, "/api/default/types/T/query", &query).await.json;
+            let items = page["items"].as_array().expect("items");
+            sizes.push(items.len());
+            keys.extend(items.iter().map(|item| item["key"].to_string()));
+            next = page["next"].as_str().map(str::to_owned);
+            if next.is_none() || sizes.len() > 5 {
+                break;
+            }
+        }
+        keys.sort_unstable();
+        assert_eq!(sizes, [2, 2, 1], "{sort}");
+        assert_eq!(keys, ["\"k0\"", "\"k1\"", "\"k2\"", "\"k3\"", "\"k4\""], "{sort}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_large_changes_ends_early_and_the_next_one_begins_after_it() {
+    let server = with_large_documents().await;
+    let (mut clocks, mut after) = (Vec::new(), 0);
+    loop {
+        let page = get(&server, &format!("/api/default/log?limit=100&after={after}")).await.json;
+        let changes = page["changes"].as_array().expect("changes");
+        assert!((1..=2).contains(&changes.len()), "{page}");
+        clocks.extend(changes.iter().filter_map(|change| change["clock"].as_u64()));
+        after = clocks.last().copied().unwrap_or_default();
+        if page["head"] == after {
+            break;
+        }
+    }
+    assert_eq!(clocks, [1, 2, 3, 4, 5]);
+}
+
 #[tokio::test]
 async fn no_more_environments_are_made_than_may_be() {
     let server = start_with("environments_max = 2\n");
