@@ -71,7 +71,10 @@ pub fn router(server: Arc<Server>) -> Router {
         router = router.merge(calls);
     }
     let store = server.store.as_ref().map(store::router);
-    let router = router.fallback(nothing_here).method_not_allowed_fallback(another_method).with_state(server);
+    let router = router
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(another_method)
+        .with_state(server);
     match store {
         Some(store) => router.merge(store),
         None => router,
