@@ -7,7 +7,7 @@ use motet_protocol::fault::planted;
 use serde_json::Value;
 
 use crate::catalog::{Define, VIOLATIONS_TYPE};
-use crate::commit::Batch;
+use crate::commit::{Batch, IdempotencyKey};
 use crate::document::{Document, RawDocument, Record, check_key, check_name};
 use crate::engine::{Commit, Decide, Engine, Table};
 use crate::index::{Create, Drop, IndexState, IndexStatus, Progress};
@@ -17,8 +17,8 @@ use crate::read_set::ReadSet;
 use crate::shared::{Driver, Shared};
 use crate::transaction::{self, Transaction};
 use crate::{
-    CheckReport, Clock, Error, IndexSpec, KeyRange, Log, Patch, Query, TypeSpec, Write, check, keys,
-    maintenance,
+    CheckReport, Clock, Error, IndexSpec, KeyRange, Log, Patch, Query, TypeSpec, Write, check,
+    keys, maintenance,
 };
 
 /// One environment of a store: its own documents, clock and log. Clones are handles on the same.
@@ -124,6 +124,36 @@ impl Env {
     /// As for [`write`](Self::write), for the first write that fails.
     pub fn write_all(&self, writes: Vec<Write>) -> Result<Vec<Clock>, Error> {
         self.commit(writes, ReadSet::default())
+    }
+
+    /// Does all these writes in order or none, once for this key: what was done under it in the last
+    /// 24 hours is not done again, and the versions that it gave then are given. So a request whose
+    /// answer was lost can be sent again. Only what succeeds is kept.
+    ///
+    /// ```
+    /// use motet_store::{IdempotencyKey, Store, Write};
+    /// use serde_json::json;
+    ///
+    /// let env = Store::in_memory().env("default")?;
+    /// let pay = || vec![Write::create("Payment", "p-1", json!({"cents": 900}))];
+    /// let key = IdempotencyKey::new("shop", "order 17", "p-1: 900 cents");
+    /// let versions = env.write_once(&key, pay())?;
+    /// assert_eq!(env.write_once(&key, pay())?, versions, "it is there already, and that is right");
+    /// # Ok::<(), motet_store::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::IdempotencyKeyReused`] if the key stands for another request; otherwise as for
+    /// [`write`](Self::write).
+    pub fn write_once(
+        &self,
+        key: &IdempotencyKey,
+        writes: Vec<Write>,
+    ) -> Result<Vec<Clock>, Error> {
+        self.check_batch(&writes)?;
+        let (batch, versions) = Batch::new(Arc::clone(&self.shared), writes, ReadSet::default());
+        self.decide(Box::new(batch.once(key.clone())))?;
+        Ok(versions.take())
     }
 
     /// Reads a document.
@@ -392,16 +422,20 @@ impl Env {
         if writes.len() > max {
             return Err(Error::BatchTooLarge { writes: writes.len(), max });
         }
-        writes.iter().try_for_each(Write::check)?;
-        let (batch, versions) = Batch::new(Arc::clone(&self.shared), writes, reads);
-        self.decide(Box::new(batch))?;
-        Ok(versions.take())
+        writes.iter().try_for_each(Write::check)
     }
 
     pub(crate) fn decide(&self, decider: Box<dyn Decide>) -> Result<Commit, Error> {
         if planted("notify-before-commit") {
             self.shared.notify();
         }
+        self.check_batch(&writes)?;
+        let (batch, versions) = Batch::new(Arc::clone(&self.shared), writes, reads);
+        self.decide(Box::new(batch))?;
+        Ok(versions.take())
+    }
+
+    fn check_batch(&self, writes: &[Write]) -> Result<(), Error> {
         let mut results = pollster::block_on(self.shared.engine.write(vec![decider]));
         let commit = results.pop().expect("an engine answers once per decider")?;
         let silent = planted("notify-before-commit") || planted("lose-signal");

@@ -321,6 +321,9 @@ pub enum Error {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// An idempotency key was used before, for another request.
+    #[error("the idempotency key was used before, for another request")]
+    IdempotencyKeyReused,
     /// The system refused something.
     #[error("{doing}: {cause}")]
     Io {
@@ -398,6 +401,7 @@ impl Error {
             Self::FilterInvalid { .. } => ErrorCode::FilterInvalid,
             Self::RegexUnsupported { .. } => ErrorCode::RegexUnsupported,
             Self::PathInvalid { .. } => ErrorCode::PathInvalid,
+            Self::IdempotencyKeyReused => ErrorCode::IdempotencyKeyReused,
             Self::Io { .. } => ErrorCode::StoreIo,
         }
     }

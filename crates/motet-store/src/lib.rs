@@ -33,6 +33,7 @@ pub mod value;
 pub use catalog::{OnDelete, TypeSpec};
 pub use check::{CheckReport, FINDINGS_MAX, Finding};
 pub use clock::{Clock, Head, Hlc};
+pub use commit::IdempotencyKey;
 pub use document::{
     DOCUMENT_KEY_BYTES_MAX, Document, NAME_BYTES_MAX, Patch, RawDocument, VALUE_DEPTH_MAX, Write,
 };

@@ -40,7 +40,8 @@ impl Check<'_> {
                 expiries.push((at, keys::expiry(expires_ms, at)));
             }
             let logged = last.filter(|last| !last.is_removal).map(|last| last.clock);
-            let must_be_logged = kept_from > Clock::ZERO && record.version >= kept_from;
+            let must_be_logged =
+                kept_from > Clock::ZERO && record.version >= kept_from && !self.is_own(at);
             match logged {
                 Some(clock) if clock == record.version => versions.push((at, record)),
                 None if last.is_none() && !must_be_logged => {}

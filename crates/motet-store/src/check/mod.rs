@@ -13,6 +13,7 @@ use core::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::document::is_own_name;
 use crate::engine::{Table, View};
 use crate::shared::Shared;
 use crate::{Error, keys, lookup};
@@ -103,6 +104,12 @@ impl Check<'_> {
         };
         self.view.get_many(table, &keys, &mut each).await?;
         Ok(values)
+    }
+
+    /// Whether a document is the store's own, which no log has.
+    fn is_own(&self, at: &[u8]) -> bool {
+        let name = keys::split_document(at).and_then(|(id, _)| self.catalog.type_name(id));
+        name.is_some_and(is_own_name)
     }
 
     /// A document's type and key, for people.

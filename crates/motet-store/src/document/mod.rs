@@ -89,6 +89,11 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     if starts && fits { Ok(()) } else { Err(Error::NameInvalid { name: name.into() }) }
 }
 
+/// Whether a type of this name is the store's own: its documents are in no log.
+pub(crate) fn is_own_name(type_name: &str) -> bool {
+    type_name.starts_with('~')
+}
+
 /// The longest key of a document, in bytes of UTF-8.
 pub const DOCUMENT_KEY_BYTES_MAX: usize = 480;
 

@@ -57,12 +57,17 @@ impl<T: DeserializeOwned> FromRequest<Arc<StoreApi>> for JsonBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, api: &Arc<StoreApi>) -> Result<Self, Failure> {
-        if !is_json(request.headers()) {
-            return Err(Failure::new(ErrorCode::MediaTypeUnsupported));
-        }
-        let bytes = read(request, api).await?;
+        let bytes = read_json(request, api).await?;
         parse(&bytes).map(Self)
     }
+}
+
+/// The bytes of a body that is declared to be JSON.
+pub(super) async fn read_json(request: Request, api: &StoreApi) -> Result<Bytes, Failure> {
+    if !is_json(request.headers()) {
+        return Err(Failure::new(ErrorCode::MediaTypeUnsupported));
+    }
+    read(request, api).await
 }
 
 /// A page can have a browser send anything else than JSON without asking first.
@@ -102,7 +107,7 @@ async fn read(request: Request, api: &StoreApi) -> Result<Bytes, Failure> {
 }
 
 /// Reads JSON; what does not fit is named by its place.
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let at = error.path().to_string();

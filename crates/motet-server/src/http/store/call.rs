@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use motet_protocol::ErrorCode;
-use motet_store::{Env, Error};
+use motet_store::{Clock, Env, Error, Write};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout_at;
 use tracing::error;
@@ -15,6 +15,7 @@ use tracing::error;
 use super::StoreApi;
 use super::access::Permission;
 use super::failure::Failure;
+use super::idempotency::Once;
 use super::request::Attended;
 
 /// What a handler needs to be allowed to.
@@ -46,6 +47,8 @@ impl Needs for Administers {
 pub(super) struct Call<N> {
     api: Arc<StoreApi>,
     environment: String,
+    /// The name that the caller goes by.
+    caller: String,
     deadline: tokio::time::Instant,
     needs: PhantomData<N>,
 }
@@ -58,11 +61,11 @@ impl<N: Needs> FromRequestParts<Arc<StoreApi>> for Call<N> {
         api: &Arc<StoreApi>,
     ) -> Result<Self, Self::Rejection> {
         let environment = environment(parts, api).await?;
-        api.admit(&parts.headers, Some(&environment), N::PERMISSION)?;
+        let caller = api.admit(&parts.headers, Some(&environment), N::PERMISSION)?.to_owned();
         let attended =
             parts.extensions.get::<Attended>().expect("every route of the store is attended");
         let deadline = attended.deadline;
-        Ok(Self { api: Arc::clone(api), environment, deadline, needs: PhantomData })
+        Ok(Self { api: Arc::clone(api), environment, caller, deadline, needs: PhantomData })
     }
 }
 
@@ -121,15 +124,16 @@ impl Call<Reads> {
 }
 
 impl Call<Writes> {
-    /// Writes to the environment, which is made where there is none.
-    pub(super) async fn write<T: Send + 'static>(
-        self,
-        write: impl FnOnce(&Env) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Failure> {
-        self.run(ErrorCode::OutcomeUnknown, |api, name| {
+    /// Does these writes, all or none, in the environment, which is made where there is none.
+    pub(super) async fn write(self, once: Once, writes: Vec<Write>) -> Result<Vec<Clock>, Failure> {
+        let key = once.key(&self.caller);
+        self.run(ErrorCode::OutcomeUnknown, move |api, name| {
             let env = api.env(name)?;
             let begun = Instant::now();
-            let written = write(&env)?;
+            let written = match key {
+                None => env.write_all(writes)?,
+                Some(key) => env.write_once(&key, writes)?,
+            };
             api.metrics.store.committed(begun.elapsed());
             Ok(written)
         })

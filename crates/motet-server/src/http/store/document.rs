@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::answer::{Tagged, Types, Version, Versioned};
-use super::body::JsonBody;
 use super::call::{Call, Reads, Writes};
 use super::failure::Failure;
+use super::idempotency::{Once, OnceBody};
 use super::params::{DocumentName, Parameters};
 use super::precondition::Precondition;
 
@@ -55,7 +55,7 @@ pub(super) async fn put(
     name: DocumentName,
     precondition: Precondition,
     Parameters(lifetime): Parameters<Lifetime>,
-    JsonBody(value): JsonBody<Value>,
+    OnceBody { once, value }: OnceBody<Value>,
 ) -> Result<Tagged<Version>, Failure> {
     let DocumentName { type_name, key } = name;
     let write = match precondition {
@@ -64,7 +64,7 @@ pub(super) async fn put(
         Precondition::Present => Write::update(type_name, key, value),
         Precondition::Version(version) => Write::put(type_name, key, value).if_version(version),
     };
-    commit(call, lifetime.limit(write)?, precondition).await
+    commit(call, once, lifetime.limit(write)?, precondition).await
 }
 
 pub(super) async fn patch(
@@ -72,29 +72,31 @@ pub(super) async fn patch(
     name: DocumentName,
     precondition: Precondition,
     Parameters(lifetime): Parameters<Lifetime>,
-    JsonBody(patch): JsonBody<Value>,
+    OnceBody { once, value: patch }: OnceBody<Value>,
 ) -> Result<Tagged<Version>, Failure> {
     let write = Write::patch(name.type_name, name.key, Patch::parse(&patch)?);
-    commit(call, lifetime.limit(on_existing(write, precondition)?)?, precondition).await
+    commit(call, once, lifetime.limit(on_existing(write, precondition)?)?, precondition).await
 }
 
 pub(super) async fn remove(
     call: Call<Writes>,
     name: DocumentName,
     precondition: Precondition,
+    once: Once,
     _: Parameters<Nothing>,
 ) -> Result<Tagged<Version>, Failure> {
     let write = Write::remove(name.type_name, name.key);
-    commit(call, on_existing(write, precondition)?, precondition).await
+    commit(call, once, on_existing(write, precondition)?, precondition).await
 }
 
 async fn commit(
     call: Call<Writes>,
+    once: Once,
     write: Write,
     precondition: Precondition,
 ) -> Result<Tagged<Version>, Failure> {
-    let version = call.write(move |env| env.write(write)).await;
-    let version = version.map_err(|failure| precondition.explain(failure))?;
+    let versions = call.write(once, vec![write]).await;
+    let version = versions.map_err(|failure| precondition.explain(failure))?[0];
     Ok(Tagged { version, answer: Version { version: version.number() } })
 }
 
@@ -127,4 +129,4 @@ pub(super) fn limit(write: Write, ttl_ms: Option<u64>) -> Result<Write, Failure>
 }
 
 /// A thousand years: the time of expiry still is a number that JavaScript holds.
-const TTL_MS_MAX: u64 = 31_556_952_000_000;
+pub(super) const TTL_MS_MAX: u64 = 31_556_952_000_000;

@@ -13,6 +13,7 @@ mod cors;
 mod document;
 mod failure;
 mod index;
+mod idempotency;
 mod log;
 mod openapi;
 mod params;

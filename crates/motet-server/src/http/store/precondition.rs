@@ -55,7 +55,11 @@ impl Precondition {
     }
 }
 
-fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Failure> {
+/// The value of a header that is there once at most.
+pub(super) fn one<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'h str>, Failure> {
     let mut values = headers.get_all(name).iter();
     let wrong = || Failure::invalid(name.as_str(), "expected one value");
     match (values.next(), values.next()) {

@@ -11,10 +11,11 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::answer::Versions;
-use super::body::{JsonBody, Object};
+use super::body::Object;
 use super::call::{Call, Writes};
 use super::document::{Nothing, limit};
 use super::failure::Failure;
+use super::idempotency::OnceBody;
 use super::params::Parameters;
 
 /// Writes that are done in their order, all or none.
@@ -112,11 +113,11 @@ struct Removal {
 pub(super) async fn commit(
     call: Call<Writes>,
     _: Parameters<Nothing>,
-    JsonBody(Object(form)): JsonBody<Object<TransactionForm>>,
+    OnceBody { once, value: Object(form) }: OnceBody<Object<TransactionForm>>,
 ) -> Result<Json<Versions>, Failure> {
     let writes =
         form.writes.into_iter().map(|Object(form)| form.write()).collect::<Result<Vec<_>, _>>()?;
-    let versions = call.write(|env| env.write_all(writes)).await?;
+    let versions = call.write(once, writes).await?;
     Ok(Json(Versions { versions: versions.into_iter().map(Clock::number).collect() }))
 }
 

@@ -5,6 +5,7 @@ mod documents;
 mod faults;
 mod http;
 mod indexes;
+mod idempotency;
 mod limits;
 mod log;
 mod queries;

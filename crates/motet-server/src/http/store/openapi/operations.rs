@@ -102,6 +102,11 @@ impl Operation {
     }
 
     pub(super) const fn changes(&self) -> bool {
+    /// Whether it may have an `Idempotency-Key`.
+    pub(super) fn is_once(&self) -> bool {
+        self.path.ends_with("/transactions") || self.is_of_document() && self.changes()
+    }
+
         matches!(self.method, HttpMethod::Put | HttpMethod::Patch | HttpMethod::Delete)
     }
 

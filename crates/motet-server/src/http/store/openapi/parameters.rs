@@ -29,6 +29,12 @@ pub(super) fn of(operation: &Operation) -> Vec<Parameter> {
             parameters.push(optional("ttlMs", ParameterIn::Query, time, about));
         }
     }
+    if operation.is_once() {
+        let key = string().pattern(Some("^[!-~]{1,255}$"));
+        let about = "A name of the caller's for this request. The same request under the same key \
+                     is done once within 24 hours, however often it is sent, and answered alike.";
+        parameters.push(optional("Idempotency-Key", ParameterIn::Header, key, about));
+    }
     if operation.path.ends_with("/log") {
         let about = "Only changes after this clock.";
         parameters.push(optional("after", ParameterIn::Query, integer(0.0, None), about));
