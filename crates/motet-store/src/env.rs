@@ -301,9 +301,23 @@ impl Env {
     /// # Errors
     /// What the medium does.
     pub fn violations(&self, type_name: &str) -> Result<Vec<(String, String)>, Error> {
+        self.violations_after(type_name, "", usize::MAX)
+    }
+
+    /// As many of the [violations](Self::violations) of a type, of documents with keys after this
+    /// one.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn violations_after(
+        &self,
+        type_name: &str,
+        key: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, String)>, Error> {
         check_name(type_name)?;
         let prefix = format!("{type_name}/");
-        let range = KeyRange::prefix(&prefix);
+        let range = KeyRange::prefix(&prefix).after(format!("{prefix}{key}")).limit(limit);
         let recorded = Transaction::begin(self)?.system_range(VIOLATIONS_TYPE, &range)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let rows = recorded
@@ -418,6 +432,13 @@ impl Env {
 
     /// Checks writes, has them committed, and tells those who wait for changes.
     pub(crate) fn commit(&self, writes: Vec<Write>, reads: ReadSet) -> Result<Vec<Clock>, Error> {
+        self.check_batch(&writes)?;
+        let (batch, versions) = Batch::new(Arc::clone(&self.shared), writes, reads);
+        self.decide(Box::new(batch))?;
+        Ok(versions.take())
+    }
+
+    fn check_batch(&self, writes: &[Write]) -> Result<(), Error> {
         let max = self.shared.limits.batch_writes_max;
         if writes.len() > max {
             return Err(Error::BatchTooLarge { writes: writes.len(), max });
@@ -429,13 +450,6 @@ impl Env {
         if planted("notify-before-commit") {
             self.shared.notify();
         }
-        self.check_batch(&writes)?;
-        let (batch, versions) = Batch::new(Arc::clone(&self.shared), writes, reads);
-        self.decide(Box::new(batch))?;
-        Ok(versions.take())
-    }
-
-    fn check_batch(&self, writes: &[Write]) -> Result<(), Error> {
         let mut results = pollster::block_on(self.shared.engine.write(vec![decider]));
         let commit = results.pop().expect("an engine answers once per decider")?;
         let silent = planted("notify-before-commit") || planted("lose-signal");

@@ -158,6 +158,15 @@ impl Details {
             Error::LogTruncated { kept_from, .. } => {
                 Self { kept_from: Some(kept_from.number()), ..none }
             }
+            Error::SchemaViolation { type_name, key, .. } => {
+                Self { type_name: Some(type_name), key: Some(key), ..none }
+            }
+            Error::ReferenceMissing(broken) | Error::ReferenceRestricted(broken) => Self {
+                type_name: Some(broken.type_name),
+                key: Some(broken.key),
+                at: Some(broken.path),
+                ..none
+            },
             Error::WriterStalled { pid, .. } => Self { pid: Some(pid), ..none },
             _ => none,
         }
@@ -202,6 +211,7 @@ pub(super) const fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::CursorInvalid
         | ErrorCode::ResultTooLarge
         | ErrorCode::ValueTooDeep
+        | ErrorCode::SchemaInvalid
         | ErrorCode::RequestInvalid => StatusCode::BAD_REQUEST,
         ErrorCode::TokenInvalid => StatusCode::UNAUTHORIZED,
         ErrorCode::OriginForbidden | ErrorCode::PermissionDenied | ErrorCode::EnvironmentsFull => {
@@ -217,6 +227,9 @@ pub(super) const fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::TransactionConflict
         | ErrorCode::IndexExists
         | ErrorCode::UniqueViolation
+        | ErrorCode::ReferenceMissing
+        | ErrorCode::ReferenceRestricted
+        | ErrorCode::ReferencesBuilding
         | ErrorCode::IdempotencyKeyReused
         | ErrorCode::BackupUnavailable => StatusCode::CONFLICT,
         ErrorCode::LogTruncated => StatusCode::GONE,
@@ -224,6 +237,7 @@ pub(super) const fn status(code: ErrorCode) -> StatusCode {
             StatusCode::PAYLOAD_TOO_LARGE
         }
         ErrorCode::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorCode::SchemaViolation => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorCode::WriterStalled
         | ErrorCode::WriterBusy
         | ErrorCode::WriteQueueFull
@@ -247,7 +261,7 @@ mod tests {
 
     #[test]
     fn whoever_may_try_again_is_told_by_a_status_that_says_so() {
-        let client_side = [ErrorCode::TransactionConflict];
+        let client_side = [ErrorCode::TransactionConflict, ErrorCode::ReferencesBuilding];
         let raised = ErrorCode::ALL.iter().filter(|code| code.info().namespace == "store");
         for code in raised.filter(|code| code.retryable() && !client_side.contains(code)) {
             let status = status(*code).as_u16();

@@ -10,10 +10,11 @@ mod backup;
 mod body;
 mod call;
 mod cors;
+mod definition;
 mod document;
 mod failure;
-mod index;
 mod idempotency;
+mod index;
 mod log;
 mod openapi;
 mod params;
@@ -114,7 +115,7 @@ pub(super) fn router(api: &Arc<StoreApi>) -> Router {
         .with_state(Arc::clone(api))
 }
 
-fn routes() -> [(&'static str, MethodRouter<Arc<StoreApi>>); 13] {
+fn routes() -> [(&'static str, MethodRouter<Arc<StoreApi>>); 15] {
     [
         ("/api/{env}/types", get(document::types)),
         ("/api/{env}/types/{type}/query", document_routes().post(query::query)),
@@ -123,6 +124,8 @@ fn routes() -> [(&'static str, MethodRouter<Arc<StoreApi>>); 13] {
         ("/api/{env}/types/{type}/indexes", get(index::list)),
         ("/api/{env}/types/{type}/indexes/{name}", delete(index::drop_index).put(index::create)),
         ("/api/{env}/types/{type}/{key}", document_routes()),
+        ("/api/{env}/definitions/{type}", get(definition::read).put(definition::define)),
+        ("/api/{env}/definitions/{type}/violations", get(definition::violations)),
         ("/api/{env}/transactions", post(transaction::commit)),
         ("/api/{env}/log", get(log::read)),
         ("/api/{env}/log/retention", get(log::retention).put(log::set_retention)),

@@ -1,11 +1,12 @@
 //! The document store over HTTP.
 
 mod commands;
+mod definitions;
 mod documents;
 mod faults;
 mod http;
-mod indexes;
 mod idempotency;
+mod indexes;
 mod limits;
 mod log;
 mod queries;

@@ -25,7 +25,7 @@ fn start() -> Server {
 }
 
 /// Each route with a method: what it needs, and a body.
-const ROUTES: [(&str, &str, &str, &str); 17] = [
+const ROUTES: [(&str, &str, &str, &str); 20] = [
     ("GET", "types", "read", ""),
     ("GET", "types/T/k", "read", ""),
     ("PUT", "types/T/k", "write", "1"),
@@ -37,6 +37,9 @@ const ROUTES: [(&str, &str, &str, &str); 17] = [
     ("GET", "types/T/indexes", "read", ""),
     ("PUT", "types/T/indexes/i", "admin", r#"{"fields":[{"path":"a"}]}"#),
     ("DELETE", "types/T/indexes/i", "admin", ""),
+    ("GET", "definitions/T", "read", ""),
+    ("PUT", "definitions/T", "admin", "{}"),
+    ("GET", "definitions/T/violations", "read", ""),
     ("POST", "transactions", "write", r#"{"writes":[]}"#),
     ("GET", "log", "read", ""),
     ("GET", "log/retention", "read", ""),

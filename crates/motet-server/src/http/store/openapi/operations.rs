@@ -7,6 +7,7 @@ use utoipa::openapi::HttpMethod;
 use super::Body;
 use crate::http::store::answer::{Types, Version, Versioned, Versions};
 use crate::http::store::backup::Backup;
+use crate::http::store::definition::{DefinitionForm, Violations};
 use crate::http::store::index::{Done, Indexes, SpecForm};
 use crate::http::store::log::{Changes, RetentionForm, Status};
 use crate::http::store::query::{CountForm, Counted, Explained, PageForm, QueryForm};
@@ -101,12 +102,12 @@ impl Operation {
         self.tagged
     }
 
-    pub(super) const fn changes(&self) -> bool {
     /// Whether it may have an `Idempotency-Key`.
     pub(super) fn is_once(&self) -> bool {
         self.path.ends_with("/transactions") || self.is_of_document() && self.changes()
     }
 
+    pub(super) const fn changes(&self) -> bool {
         matches!(self.method, HttpMethod::Put | HttpMethod::Patch | HttpMethod::Delete)
     }
 
@@ -143,6 +144,7 @@ pub(super) fn all() -> Vec<Operation> {
     all.extend(queries());
     all.extend(indexes());
     all.extend(documents(DOCUMENT, DOCUMENT_IDS));
+    all.extend(definitions());
     all.extend([
         Operation::new(
             Post,
@@ -271,6 +273,36 @@ fn indexes() -> [Operation; 3] {
     ]
 }
 
+fn definitions() -> [Operation; 3] {
+    use HttpMethod::{Get, Put};
+    const PATH: &str = "/api/{env}/definitions/{type}";
+    [
+        Operation::new(
+            Get,
+            PATH,
+            "readDefinition",
+            "What a type asks of its documents.",
+            Body::of::<DefinitionForm>(),
+        ),
+        Operation::new(
+            Put,
+            PATH,
+            "defineType",
+            "Sets what a type asks of its documents from now on: schema, references, lifetime.",
+            Body::of::<Done>(),
+        )
+        .takes(Body::of::<DefinitionForm>())
+        .fails(&["504", "507"]),
+        Operation::new(
+            Get,
+            "/api/{env}/definitions/{type}/violations",
+            "listViolations",
+            "Documents that did not fit the recorded schema when they were written.",
+            Body::of::<Violations>(),
+        ),
+    ]
+}
+
 fn documents(path: &'static str, ids: [&'static str; 4]) -> [Operation; 4] {
     use HttpMethod::{Delete, Get, Patch as PatchMethod, Put};
     [
@@ -311,10 +343,10 @@ const EXPLAIN_IDS: [&str; 4] =
     ["readDocumentExplain", "putDocumentExplain", "patchDocumentExplain", "removeDocumentExplain"];
 
 const ALWAYS: [&str; 6] = ["400", "401", "403", "404", "500", "503"];
-const WRITES: [&str; 4] = ["409", "413", "504", "507"];
-const CONDITIONAL: [&str; 5] = ["409", "412", "413", "504", "507"];
+const WRITES: [&str; 5] = ["409", "413", "422", "504", "507"];
+const CONDITIONAL: [&str; 6] = ["409", "412", "413", "422", "504", "507"];
 
-const MEANINGS: [(&str, &str); 15] = [
+const MEANINGS: [(&str, &str); 16] = [
     ("400", "The request cannot be understood, or asks for what cannot be."),
     ("401", "The token is missing or wrong."),
     ("403", "The token does not allow this, or a web page of another origin asked."),
@@ -325,6 +357,7 @@ const MEANINGS: [(&str, &str); 15] = [
     ("412", "The document has another version."),
     ("413", "The body, a value or the transaction is too large."),
     ("415", "The body is not declared to be JSON."),
+    ("422", "A document does not fit its type's schema."),
     ("500", "The server failed."),
     ("503", "The store is busy; nothing was done."),
     ("504", "The request took too long; whether it was done is not known."),

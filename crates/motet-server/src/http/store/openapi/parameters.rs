@@ -35,10 +35,18 @@ pub(super) fn of(operation: &Operation) -> Vec<Parameter> {
                      is done once within 24 hours, however often it is sent, and answered alike.";
         parameters.push(optional("Idempotency-Key", ParameterIn::Header, key, about));
     }
-    if operation.path.ends_with("/log") {
+    let follows_clocks = operation.path.ends_with("/log");
+    let follows_keys = operation.path.ends_with("/violations");
+    if follows_clocks {
         let about = "Only changes after this clock.";
         parameters.push(optional("after", ParameterIn::Query, integer(0.0, None), about));
-        let about = "How many changes at most; 100 unless it is said.";
+    }
+    if follows_keys {
+        let about = "Only documents with keys after this one.";
+        parameters.push(optional("after", ParameterIn::Query, string(), about));
+    }
+    if follows_clocks || follows_keys {
+        let about = "How many at most; 100 unless it is said.";
         let limit = integer(1.0, Some(1_000.0));
         parameters.push(optional("limit", ParameterIn::Query, limit, about));
     }
