@@ -1,4 +1,4 @@
-//! Queries: `POST …/query`, `…/count` and `…/explain`.
+//! Queries: `POST` to `query`, `count` and `explain` of a type.
 
 use axum::Json;
 use motet_store::{Env, Query};
