@@ -286,8 +286,9 @@ impl Env {
     /// What a type asks of its documents.
     ///
     /// # Errors
-    /// What the medium does.
+    /// [`Error::NameInvalid`]; what the medium does.
     pub fn definition(&self, type_name: &str) -> Result<TypeSpec, Error> {
+        check_name(type_name)?;
         pollster::block_on(async {
             let view = self.shared.engine.view().await?;
             let catalog = self.shared.catalog.of_view(view.as_ref()).await?;

@@ -71,6 +71,10 @@ async fn what_cannot_be_asked_of_a_type_is_refused_and_the_type_left_as_it_was()
         let refused = put(&server, ORDER, definition).await;
         assert_eq!((refused.status, code(&refused.json)), (400, expected), "{definition}");
     }
+    for path in ["~done", "~done/violations"] {
+        let refused = get(&server, &format!("/api/default/definitions/{path}")).await;
+        assert_eq!((refused.status, code(&refused.json)), (400, "NAME_INVALID"), "{path}");
+    }
     assert_eq!(get(&server, ORDER).await.json, json!({"references": []}));
     assert_eq!(put(&server, "/api/default/types/Order/o", "1").await.status, 200);
 }
