@@ -235,7 +235,7 @@ pub struct ServeOptions {
     /// namespace, the API without a key.
     #[arg(long)]
     pub dev: bool,
-    /// Serve the document store in this directory, under /api/<environment>; it is made if it is
+    /// Serve the document store in this directory, under /api/{environment}; it is made if it is
     /// absent. Goes before the configuration.
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,

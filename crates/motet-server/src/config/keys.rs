@@ -87,7 +87,7 @@ keys! {
         broker: BrokerKeys = BrokerKeys::default(),
         /// The API for backends, under /api.
         http_api: HttpApiKeys = HttpApiKeys::default(),
-        /// The document store, under /api/<environment>.
+        /// The document store, under /api/{environment}.
         store: StoreKeys = StoreKeys::default(),
         /// Metrics, under /metrics.
         prometheus: PrometheusKeys = PrometheusKeys::default(),
@@ -327,7 +327,7 @@ keys! {
         insecure: bool = false,
     }
 
-    /// The document store, under /api/<environment>.
+    /// The document store, under /api/{environment}.
     StoreKeys {
         /// Directory of the store, made if it is absent; when empty no store is served.
         path: String = String::new(),
