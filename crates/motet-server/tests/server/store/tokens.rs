@@ -100,3 +100,14 @@ async fn a_body_is_not_waited_for_before_the_token_is_checked() {
     assert!(answer.to_lowercase().contains("connection: close"), "{answer}");
     assert!(begun.elapsed() < tokio::time::Duration::from_secs(5));
 }
+
+#[tokio::test]
+async fn callers_do_not_meet_in_their_idempotency_keys() {
+    let server = start();
+    let path = "/api/other/types/T/k";
+    for (token, body, version) in [("all", "1", 1), ("writer", "2", 2), ("all", "1", 1)] {
+        let headers = format!("Authorization: Bearer {token}\r\nIdempotency-Key: k\r\n");
+        let written = send(&server, "PUT", path, &headers, body).await;
+        assert_eq!((written.status, &written.json["version"]), (200, &version.into()), "{token}");
+    }
+}
