@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { after, before, test } from "node:test";
+import { python } from "./python.ts";
 import { API_KEY, Server, TOKEN_SECRET } from "./server.ts";
 
 let server: Server;
@@ -13,14 +12,6 @@ before(async () => {
 after(async () => {
   await server[Symbol.asyncDispose]();
 });
-
-function python(): string {
-  const path = process.env.MOTET_PYTHON ?? resolve(import.meta.dirname, "../../target/python/bin/python");
-  if (!existsSync(path)) {
-    throw new Error(`${path} is missing: run python3 -m venv target/python and target/python/bin/pip install -r tests/foreign/requirements.txt`);
-  }
-  return path;
-}
 
 /** Runs a module of unittest cases in Python against the server. */
 async function unittest(module: string): Promise<void> {

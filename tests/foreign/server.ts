@@ -64,11 +64,14 @@ export class Server implements AsyncDisposable {
     this.host = host;
   }
 
-  static async start(): Promise<Server> {
+  static async start(content: string = CONFIG): Promise<Server> {
     const folder = mkdtempSync(join(tmpdir(), "motet-foreign-"));
     const config = join(folder, "motet.toml");
-    writeFileSync(config, CONFIG);
-    const process = spawn(executable(), ["serve", "--config", config], { stdio: ["ignore", "ignore", "pipe"] });
+    writeFileSync(config, content);
+    const process = spawn(executable(), ["serve", "--config", config], {
+      cwd: folder,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     const host = await listening(process);
     return new Server(process, folder, host);
   }

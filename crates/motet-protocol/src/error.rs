@@ -191,6 +191,34 @@ error_codes! {
         "The API key is missing or wrong." "Send the key in the X-API-Key header.";
     86 JwksUnavailable "JWKS_UNAVAILABLE" "server" retry Error
         "The key set could not be fetched." "Check the JWKS address; tokens signed with known keys still work.";
+    87 RouteNotFound "ROUTE_NOT_FOUND" "server" final Info
+        "The server has nothing at this path." "See /api/openapi.json for all routes.";
+    88 MethodNotAllowed "METHOD_NOT_ALLOWED" "server" final Info
+        "The path does not take this method." "Use one that the Allow header names.";
+    89 MediaTypeUnsupported "MEDIA_TYPE_UNSUPPORTED" "server" final Warning
+        "The body is not declared to be JSON." "Send Content-Type: application/json.";
+    90 RequestInvalid "REQUEST_INVALID" "server" final Warning
+        "The request cannot be understood." "See the reason that the error names; /api/openapi.json describes every request.";
+    91 OriginForbidden "ORIGIN_FORBIDDEN" "server" final Warning
+        "A web page of another origin asked, or one by a name that is not this machine's." "List the page's origin in store.allowed_origins, or configure store.tokens.";
+    92 TokenInvalid "TOKEN_INVALID" "server" final Warning
+        "The API token is missing or wrong." "Send one of store.tokens as Authorization: Bearer.";
+    93 PermissionDenied "PERMISSION_DENIED" "server" final Warning
+        "The API token does not allow this." "Use a token whose environments and permissions in store.tokens cover it.";
+    94 TokensRequired "TOKENS_REQUIRED" "server" final Error
+        "A store without API tokens is served on loopback addresses only." "Configure store.tokens, or listen on 127.0.0.1.";
+    95 EnvironmentNotFound "ENVIRONMENT_NOT_FOUND" "server" final Info
+        "The store has no environment of this name." "Write to it: the first write makes it.";
+    96 EnvironmentsFull "ENVIRONMENTS_FULL" "server" final Warning
+        "The store has as many environments as the server may make." "Use one of them, or raise store.environments_max.";
+    97 BackupUnavailable "BACKUP_UNAVAILABLE" "server" final Warning
+        "No directory for backups is configured." "Set store.backup_path and start the server again.";
+    98 ServerInternal "SERVER_INTERNAL" "server" final Error
+        "The server failed while it answered." "See the server's log under the request's id.";
+    99 CommandInvalid "COMMAND_INVALID" "server" final Error
+        "What was given to the command is not what it takes." "See the reason that the error names, and --help.";
+    100 FileUnusable "FILE_UNUSABLE" "server" final Error
+        "A file cannot be read or written." "Correct the path or its permissions, or choose another.";
 
     110 KeyInvalid "KEY_INVALID" "store" final Error
         "A key is empty or longer than allowed." "Use 1 to 480 bytes of UTF-8.";
@@ -252,10 +280,16 @@ error_codes! {
         "A cursor does not belong to the query, or its index is no more." "Ask for the first page again.";
     139 ResultTooLarge "RESULT_TOO_LARGE" "store" final Warning
         "A query without a limit gives too many documents." "Set a limit, and ask page by page.";
+    145 IntegrityViolated "INTEGRITY_VIOLATED" "store" final Error
+        "A check found what must not be." "Keep the files for examination, and restore a backup, or export what can be read.";
+    146 StoreInUse "STORE_IN_USE" "store" final Error
+        "Another process has the store open." "Stop the servers and commands that use it, then try again.";
     140 FilterInvalid "FILTER_INVALID" "store" final Error
         "A filter has an unknown operator, an operand of the wrong type, or too much of something." "Correct it at the place that the error names.";
     141 RegexUnsupported "REGEX_UNSUPPORTED" "store" final Error
         "A regular expression uses lookaround or backreferences, which take more than linear time." "Write it without them, or say the rest with further conditions.";
+    147 ValueTooDeep "VALUE_TOO_DEEP" "store" final Error
+        "A document's arrays and objects nest deeper than allowed." "Nest at most 100 levels, or keep the inner parts as documents of their own.";
     142 PathInvalid "PATH_INVALID" "store" final Error
         "A path into documents is empty, has an empty step or is too long." "Use 1 to 32 names or positions with single dots between them, at most 1,024 bytes.";
     143 ReadersFull "READERS_FULL" "store" retry Warning

@@ -1,7 +1,7 @@
 //! Why the server did not start.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use motet_protocol::ErrorCode;
 use thiserror::Error;
@@ -46,6 +46,15 @@ pub enum ServerError {
         /// Why.
         cause: io::Error,
     },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] motet_store::Error),
+    /// A store without tokens would be open to others.
+    #[error("{address} can be reached from other machines")]
+    TokensRequired {
+        /// The address to listen on.
+        address: IpAddr,
+    },
     /// A token cannot be made.
     #[error("no token can be made: {0}")]
     Token(String),
@@ -61,6 +70,8 @@ impl ServerError {
                 ErrorCode::AddressInUse
             }
             Self::Bind { .. } | Self::Address { .. } => ErrorCode::AddressRefused,
+            Self::Store(error) => error.code(),
+            Self::TokensRequired { .. } => ErrorCode::TokensRequired,
             Self::Tls(_) => ErrorCode::TlsInvalid,
             Self::TokenKey(_) | Self::PublicationLog { .. } | Self::Token(_) => {
                 ErrorCode::ServerConfigInvalid

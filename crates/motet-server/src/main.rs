@@ -17,22 +17,29 @@ use tracing_subscriber::filter::LevelFilter;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let done = match &cli.command {
-        Command::Serve(options) => run(options),
+    let done = match cli.command {
+        Command::Serve(options) => run(&options).map_err(|error| error.report()),
         Command::Config => {
             print(&Config::documentation());
             Ok(())
         }
-        Command::Token(options) => options.token().map(|token| print(&format!("{token}\n"))),
-        Command::CheckConfig { config } => {
-            check_config(config).map(|()| print("the configuration is valid\n"))
-        }
+        Command::Token(options) => options
+            .token()
+            .map(|token| print(&format!("{token}\n")))
+            .map_err(|error| error.report()),
+        Command::CheckConfig { config } => check_config(&config)
+            .map(|()| print("the configuration is valid\n"))
+            .map_err(|error| error.report()),
+        command => match command.run_on_store() {
+            Err(error) if error.is_closed_pipe() => Ok(()),
+            done => done.map_err(|error| error.report()),
+        },
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Err(report) => {
             // Nothing can be done when not even the terminal can be written to.
-            writeln!(std::io::stderr(), "{}", error.report()).ok();
+            writeln!(std::io::stderr(), "{report}").ok();
             ExitCode::FAILURE
         }
     }

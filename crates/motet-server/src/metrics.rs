@@ -1,5 +1,7 @@
 //! Counters of the server, in the form that Prometheus reads.
 
+mod store;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -8,6 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use motet_realtime::message::DisconnectCode;
+
+pub use store::StoreMetrics;
 
 use crate::engine::EngineStats;
 
@@ -50,6 +54,8 @@ pub struct Metrics {
     stream_bytes: Gauge,
     /// Publications that the broker had no room for.
     publications_refused: Counter,
+    /// The store's API.
+    pub store: StoreMetrics,
 }
 
 impl Default for Metrics {
@@ -98,8 +104,10 @@ impl Metrics {
         let waiting_bytes = gauge("waiting_bytes", "Bytes that wait to be written to connections");
         let streams = gauge("streams", "Streams that the broker keeps");
         let stream_bytes = gauge("stream_bytes", "Bytes of the publications in them");
+        let store = StoreMetrics::register(&mut registry);
         Self {
             registry,
+            store,
             connections_opened,
             connections_closed,
             connections_refused,

@@ -15,7 +15,7 @@ use crate::auth::Verifier;
 use crate::config::Config;
 use crate::engine::{self, Engine};
 use crate::error::ServerError;
-use crate::http::{Gate, Origins, Server, router};
+use crate::http::{Gate, Origins, Server, StoreApi, router};
 use crate::metrics::Metrics;
 use crate::publication_log::PublicationLog;
 use crate::{listen, tls};
@@ -43,12 +43,13 @@ pub async fn start(config: Config) -> Result<Running, ServerError> {
     let tls = tls::acceptor(&http.tls)?;
     let verifier = Verifier::new(&config.client)?;
     let publication_log = open_publication_log(&config.log.publication_log).await?;
+    let metrics = Arc::new(Metrics::new());
+    let store = open_store(&config, ip, &metrics).await?;
     let listener = listen::bind(SocketAddr::new(ip, http.port)).await?;
     let address = listener
         .local_addr()
         .map_err(|cause| ServerError::Bind { address: SocketAddr::new(ip, http.port), cause })?;
 
-    let metrics = Arc::new(Metrics::new());
     let config = Arc::new(config);
     let (hub, engine) = engine::spawn(Engine {
         config: config.clone(),
@@ -63,6 +64,7 @@ pub async fn start(config: Config) -> Result<Running, ServerError> {
         config,
         hub,
         metrics,
+        store,
         started: Instant::now(),
         stopping: AtomicBool::new(false),
     });
@@ -103,6 +105,17 @@ impl Running {
     }
 }
 
+/// Opening waits for other processes and for the disk.
+async fn open_store(
+    config: &Config,
+    ip: IpAddr,
+    metrics: &Arc<Metrics>,
+) -> Result<Option<Arc<StoreApi>>, ServerError> {
+    let (config, metrics) = (config.clone(), Arc::clone(metrics));
+    let opened = tokio::task::spawn_blocking(move || StoreApi::open(&config, ip, &metrics));
+    opened.await.expect("opening a store does not panic")
+}
+
 async fn open_publication_log(path: &str) -> Result<Option<PublicationLog>, ServerError> {
     if path.is_empty() {
         return Ok(None);
@@ -139,6 +152,9 @@ fn warn_of_risks(config: &Config, ip: IpAddr) {
     }
     if config.http_api.insecure && open {
         warn!("http_api.insecure is on: everybody who reaches {ip} may call the API");
+    }
+    if !config.store.path.is_empty() && config.store.tokens.is_empty() {
+        info!("the store is open to every program of this machine: store.tokens would change that");
     }
     if open && !config.http_server.tls.enabled {
         info!("TLS is off: put a TLS proxy in front, or set http_server.tls");

@@ -7,8 +7,8 @@ use motet_protocol::fault::planted;
 use serde_json::Value;
 
 use crate::catalog::{Define, VIOLATIONS_TYPE};
-use crate::commit::Batch;
-use crate::document::{Document, Record, check_key, check_name};
+use crate::commit::{Batch, IdempotencyKey};
+use crate::document::{Document, RawDocument, Record, check_key, check_name};
 use crate::engine::{Commit, Decide, Engine, Table};
 use crate::index::{Create, Drop, IndexState, IndexStatus, Progress};
 use crate::log::{Retention, SetRetention};
@@ -16,7 +16,8 @@ use crate::read_set::ReadSet;
 use crate::shared::{Driver, Shared};
 use crate::transaction::{self, Transaction};
 use crate::{
-    Clock, Error, IndexSpec, KeyRange, Log, Patch, Query, TypeSpec, Write, keys, maintenance,
+    CheckReport, Clock, Error, IndexSpec, KeyRange, Log, Patch, Query, TypeSpec, Write, check,
+    keys, maintenance,
 };
 
 /// One environment of a store: its own documents, clock and log. Clones are handles on the same.
@@ -124,6 +125,36 @@ impl Env {
         self.commit(writes, ReadSet::default())
     }
 
+    /// Does all these writes in order or none, once for this key: what was done under it in the last
+    /// 24 hours is not done again, and the versions that it gave then are given. So a request whose
+    /// answer was lost can be sent again. Only what succeeds is kept.
+    ///
+    /// ```
+    /// use motet_store::{IdempotencyKey, Store, Write};
+    /// use serde_json::json;
+    ///
+    /// let env = Store::in_memory().env("default")?;
+    /// let pay = || vec![Write::create("Payment", "p-1", json!({"cents": 900}))];
+    /// let key = IdempotencyKey::new("shop", "order 17", "p-1: 900 cents");
+    /// let versions = env.write_once(&key, pay())?;
+    /// assert_eq!(env.write_once(&key, pay())?, versions, "it is there already, and that is right");
+    /// # Ok::<(), motet_store::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::IdempotencyKeyReused`] if the key stands for another request; otherwise as for
+    /// [`write`](Self::write).
+    pub fn write_once(
+        &self,
+        key: &IdempotencyKey,
+        writes: Vec<Write>,
+    ) -> Result<Vec<Clock>, Error> {
+        self.check_batch(&writes)?;
+        let (batch, versions) = Batch::new(Arc::clone(&self.shared), writes, ReadSet::default());
+        self.decide(Box::new(batch.once(key.clone())))?;
+        Ok(versions.take())
+    }
+
     /// Reads a document.
     ///
     /// # Errors
@@ -134,6 +165,22 @@ impl Env {
             document = Some(Document::from_record(key, &record));
         })?;
         document.transpose()
+    }
+
+    /// Reads a document without parsing its value.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn get_raw(&self, type_name: &str, key: &str) -> Result<Option<RawDocument>, Error> {
+        let mut document = None;
+        self.read_record(type_name, key, |record| {
+            document = Some(RawDocument {
+                version: record.version,
+                expires_ms: record.expires_ms,
+                json: record.json.to_vec(),
+            });
+        })?;
+        Ok(document)
     }
 
     /// Reads a document's value as JSON text, without parsing it.
@@ -238,8 +285,9 @@ impl Env {
     /// What a type asks of its documents.
     ///
     /// # Errors
-    /// What the medium does.
+    /// [`Error::NameInvalid`]; what the medium does.
     pub fn definition(&self, type_name: &str) -> Result<TypeSpec, Error> {
+        check_name(type_name)?;
         pollster::block_on(async {
             let view = self.shared.engine.view().await?;
             let catalog = self.shared.catalog.of_view(view.as_ref()).await?;
@@ -253,9 +301,23 @@ impl Env {
     /// # Errors
     /// What the medium does.
     pub fn violations(&self, type_name: &str) -> Result<Vec<(String, String)>, Error> {
+        self.violations_after(type_name, "", usize::MAX)
+    }
+
+    /// As many of the [violations](Self::violations) of a type, of documents with keys after this
+    /// one.
+    ///
+    /// # Errors
+    /// What the medium does.
+    pub fn violations_after(
+        &self,
+        type_name: &str,
+        key: &str,
+        limit: usize,
+    ) -> Result<Vec<(String, String)>, Error> {
         check_name(type_name)?;
         let prefix = format!("{type_name}/");
-        let range = KeyRange::prefix(&prefix);
+        let range = KeyRange::prefix(&prefix).after(format!("{prefix}{key}")).limit(limit);
         let recorded = Transaction::begin(self)?.system_range(VIOLATIONS_TYPE, &range)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let rows = recorded
@@ -300,6 +362,7 @@ impl Env {
     /// # Errors
     /// What the medium does.
     pub fn indexes(&self, type_name: &str) -> Result<Vec<IndexStatus>, Error> {
+        check_name(type_name)?;
         pollster::block_on(async {
             let view = self.shared.engine.view().await?;
             let catalog = self.shared.catalog.of_view(view.as_ref()).await?;
@@ -346,6 +409,16 @@ impl Env {
         Ok(())
     }
 
+    /// Checks everything that the environment holds against everything else that it holds. Writers
+    /// go on meanwhile; what is checked is one view.
+    ///
+    /// # Errors
+    /// [`Error::ViewExpired`] if it takes longer than a view may be kept: open the store with a
+    /// longer [`view_max`](crate::engine::lmdb::Options::view_max); what the medium does.
+    pub fn check(&self) -> Result<CheckReport, Error> {
+        pollster::block_on(check::run(&self.shared))
+    }
+
     /// Why the work in the background (removing what has expired, trimming the log) failed the last
     /// time it was tried; `None` while it succeeds. It is tried again every ten seconds.
     #[must_use]
@@ -359,14 +432,18 @@ impl Env {
 
     /// Checks writes, has them committed, and tells those who wait for changes.
     pub(crate) fn commit(&self, writes: Vec<Write>, reads: ReadSet) -> Result<Vec<Clock>, Error> {
+        self.check_batch(&writes)?;
+        let (batch, versions) = Batch::new(Arc::clone(&self.shared), writes, reads);
+        self.decide(Box::new(batch))?;
+        Ok(versions.take())
+    }
+
+    fn check_batch(&self, writes: &[Write]) -> Result<(), Error> {
         let max = self.shared.limits.batch_writes_max;
         if writes.len() > max {
             return Err(Error::BatchTooLarge { writes: writes.len(), max });
         }
-        writes.iter().try_for_each(Write::check)?;
-        let (batch, versions) = Batch::new(Arc::clone(&self.shared), writes, reads);
-        self.decide(Box::new(batch))?;
-        Ok(versions.take())
+        writes.iter().try_for_each(Write::check)
     }
 
     pub(crate) fn decide(&self, decider: Box<dyn Decide>) -> Result<Commit, Error> {

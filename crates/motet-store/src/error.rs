@@ -29,6 +29,12 @@ pub enum Error {
         /// Bytes allowed.
         max: usize,
     },
+    /// A value's arrays and objects nest deeper than allowed.
+    #[error("the value nests deeper than the {max} levels that are allowed")]
+    ValueTooDeep {
+        /// Levels allowed.
+        max: usize,
+    },
     /// One transaction would write more than the engine takes.
     #[error("the transaction writes {bytes} bytes, at most {max} are allowed")]
     TransactionTooLarge {
@@ -60,6 +66,12 @@ pub enum Error {
     #[error("{path} cannot be written", path = path.display())]
     ReadOnly {
         /// What cannot be written.
+        path: PathBuf,
+    },
+    /// Others have the store open, and must not.
+    #[error("{path} is open elsewhere", path = path.display())]
+    InUse {
+        /// What is open.
         path: PathBuf,
     },
     /// The files are not a store's.
@@ -309,6 +321,9 @@ pub enum Error {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// An idempotency key was used before, for another request.
+    #[error("the idempotency key was used before, for another request")]
+    IdempotencyKeyReused,
     /// The system refused something.
     #[error("{doing}: {cause}")]
     Io {
@@ -344,12 +359,14 @@ impl Error {
         match self {
             Self::KeyInvalid { .. } => ErrorCode::KeyInvalid,
             Self::ValueTooLarge { .. } => ErrorCode::ValueTooLarge,
+            Self::ValueTooDeep { .. } => ErrorCode::ValueTooDeep,
             Self::BatchTooLarge { .. } | Self::TransactionTooLarge { .. } => {
                 ErrorCode::TransactionTooLarge
             }
             Self::StoreFull { .. } => ErrorCode::StoreFull,
             Self::DiskFull => ErrorCode::DiskFull,
             Self::ReadOnly { .. } => ErrorCode::StoreReadOnly,
+            Self::InUse { .. } => ErrorCode::StoreInUse,
             Self::NotAStore { .. } => ErrorCode::NotAStore,
             Self::StoreNewer { .. } => ErrorCode::StoreNewer,
             Self::Corrupt { .. } => ErrorCode::StoreCorrupt,
@@ -384,6 +401,7 @@ impl Error {
             Self::FilterInvalid { .. } => ErrorCode::FilterInvalid,
             Self::RegexUnsupported { .. } => ErrorCode::RegexUnsupported,
             Self::PathInvalid { .. } => ErrorCode::PathInvalid,
+            Self::IdempotencyKeyReused => ErrorCode::IdempotencyKeyReused,
             Self::Io { .. } => ErrorCode::StoreIo,
         }
     }

@@ -8,3 +8,9 @@ pub mod querying {}
 
 #[doc = include_str!("../../../docs/guide/transactions-and-log.md")]
 pub mod transactions_and_log {}
+
+#[doc = include_str!("../../../docs/guide/several-processes.md")]
+pub mod several_processes {}
+
+#[doc = include_str!("../../../docs/guide/backup.md")]
+pub mod backup {}

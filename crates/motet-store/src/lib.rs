@@ -7,6 +7,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
 mod catalog;
+mod check;
 mod clock;
 mod commit;
 mod document;
@@ -30,8 +31,12 @@ mod transaction;
 pub mod value;
 
 pub use catalog::{OnDelete, TypeSpec};
+pub use check::{CheckReport, FINDINGS_MAX, Finding};
 pub use clock::{Clock, Head, Hlc};
-pub use document::{DOCUMENT_KEY_BYTES_MAX, Document, NAME_BYTES_MAX, Patch, Write};
+pub use commit::IdempotencyKey;
+pub use document::{
+    DOCUMENT_KEY_BYTES_MAX, Document, NAME_BYTES_MAX, Patch, RawDocument, VALUE_DEPTH_MAX, Write,
+};
 pub use env::Env;
 pub use error::{BrokenReference, Error};
 pub use index::{INDEX_FIELDS_MAX, IndexSpec, IndexState, IndexStatus};

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::document::check_name;
-use crate::engine::lmdb::{self, Lmdb};
+use crate::engine::lmdb::{self, Compaction, Lmdb};
 use crate::engine::{Engine, memory::Memory, system_clock};
 use crate::shared::{Driver, Shared};
 use crate::signal::poke::Poker;
@@ -96,13 +96,93 @@ impl Store {
     /// [`Error::Io`].
     pub fn env(&self, name: &str) -> Result<Env, Error> {
         check_name(name)?;
-        let mut open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open_environments();
         if let Some(env) = open.get(name) {
             return Ok(env.clone());
         }
         let env = self.inner.open(name)?;
         open.insert(name.into(), env.clone());
         Ok(env)
+    }
+
+    /// The names of the environments that there are, in order.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn environments(&self) -> Result<Vec<String>, Error> {
+        let mut names = match &self.inner.files {
+            None => Vec::new(),
+            Some(files) => files.environments()?,
+        };
+        names.extend(self.open_environments().keys().cloned());
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Opens the environment of this name if there is one.
+    ///
+    /// # Errors
+    /// As for [`env`](Self::env).
+    pub fn existing_env(&self, name: &str) -> Result<Option<Env>, Error> {
+        check_name(name)?;
+        if let Some(env) = self.open_environments().get(name) {
+            return Ok(Some(env.clone()));
+        }
+        match &self.inner.files {
+            Some(files) if files.environment(name).is_dir() => self.env(name).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Copies these environments, each as it is at one moment, into a store of its own in a
+    /// directory that is absent or empty. Writers go on meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] if something is there already; [`Error::DiskFull`],
+    /// [`Error::ReadOnly`] and [`Error::Io`]. What was copied till then is removed.
+    pub fn copy_to(&self, path: impl AsRef<Path>, environments: &[&str]) -> Result<(), Error> {
+        let path = path.as_ref();
+        let Some(files) = &self.inner.files else {
+            return Err(Error::NotAStore {
+                path: path.into(),
+                why: "a store in memory has no files",
+            });
+        };
+        expect_vacant(path)?;
+        let copied = environments.iter().try_for_each(|name| {
+            check_name(name)?;
+            let engine = Lmdb::open(files.environment(name), &self.inner.options.engine)?;
+            engine.copy_to(path.join(ENVIRONMENTS).join(name))
+        });
+        if copied.is_err() {
+            // Nothing was there before, and half a copy is none; the first error is the one to tell.
+            fs::remove_dir_all(path.join(ENVIRONMENTS)).ok();
+        }
+        copied
+    }
+
+    /// Compacts an environment that nobody has open, here or elsewhere: the room of its free pages
+    /// goes back to the system.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] if somebody has it open; [`Error::NotAStore`] if there is none; what the
+    /// medium does. The environment is as it was then.
+    pub fn compact(&self, name: &str) -> Result<Compaction, Error> {
+        check_name(name)?;
+        let Some(files) = &self.inner.files else {
+            let why = "a store in memory has no files";
+            return Err(Error::NotAStore { path: name.into(), why });
+        };
+        let path = files.environment(name);
+        if !path.is_dir() {
+            return Err(Error::NotAStore { path, why: "there is no such environment" });
+        }
+        lmdb::compact(path, &self.inner.options.engine)
+    }
+
+    fn open_environments(&self) -> MutexGuard<'_, HashMap<String, Env>> {
+        self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn new(options: StoreOptions, files: Option<Files>) -> Self {
@@ -114,10 +194,7 @@ impl Inner {
     fn open(&self, name: &str) -> Result<Env, Error> {
         let engine: Arc<dyn Engine> = match &self.files {
             None => Arc::new(Memory::default()),
-            Some(files) => {
-                let path = files.path.join(ENVIRONMENTS).join(name);
-                Arc::new(Lmdb::open(path, &self.options.engine)?)
-            }
+            Some(files) => Arc::new(Lmdb::open(files.environment(name), &self.options.engine)?),
         };
         let shared = Arc::new(Shared::new(
             name,
@@ -134,6 +211,21 @@ impl Inner {
         }
         maintenance::start(&shared)?;
         Ok(Env::new(shared))
+    }
+}
+
+impl Files {
+    fn environment(&self, name: &str) -> PathBuf {
+        self.path.join(ENVIRONMENTS).join(name)
+    }
+
+    fn environments(&self) -> Result<Vec<String>, Error> {
+        let path = self.path.join(ENVIRONMENTS);
+        let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries =
+            entries.map_err(|cause| Error::io(format!("listing {}", path.display()), cause))?;
+        let names = entries.iter().filter_map(|entry| entry.file_name().into_string().ok());
+        Ok(names.filter(|name| check_name(name).is_ok()).collect())
     }
 }
 
@@ -170,6 +262,16 @@ fn prepare(path: &Path) -> Result<PathBuf, Error> {
     })?;
     let found = path.canonicalize();
     found.map_err(|cause| Error::io(format!("looking for {}", path.display()), cause))
+}
+
+/// Refuses a directory that holds anything.
+fn expect_vacant(path: &Path) -> Result<(), Error> {
+    let holds_something =
+        path.is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+    if holds_something {
+        return Err(Error::NotAStore { path: path.into(), why: "it is not empty" });
+    }
+    Ok(())
 }
 
 fn random() -> Result<u64, Error> {

@@ -211,3 +211,17 @@ fn d8_an_update_keeps_the_expiry_and_a_put_ends_it() {
         assert_eq!(env.get("Session", "s-1").unwrap().unwrap().expires_ms, None);
     });
 }
+
+#[test]
+fn d11_no_write_makes_a_document_that_is_too_deep_to_be_read_again() {
+    on_each(|env| {
+        let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!({ "a": inner }));
+        env.put("Order", "o-1", nested(100)).unwrap();
+        let deep = env.put("Order", "o-2", nested(101));
+        assert!(matches!(deep, Err(Error::ValueTooDeep { max: 100 })), "{deep:?}");
+        let patch = Patch::new().set("b.c", nested(99)).unwrap();
+        let deep = env.patch("Order", "o-1", patch);
+        assert!(matches!(deep, Err(Error::ValueTooDeep { max: 100 })), "{deep:?}");
+        assert_eq!(env.query("Order").rows().unwrap().len(), 1);
+    });
+}

@@ -6,10 +6,11 @@ use super::sources::{Source, Sources};
 const DOCUMENT: &str = "docs/capabilities.md";
 
 /// The ids that must be listed: prefix, and the ranges of numbers.
-const REQUIRED: [(&str, &[(u32, u32)]); 3] = [
+const REQUIRED: [(&str, &[(u32, u32)]); 4] = [
     ("B", &[(1, 6), (8, 12), (14, 16), (18, 19), (25, 32), (35, 35)]),
     ("RT", &[(1, 13)]),
-    ("D", &[(1, 9), (11, 11)]),
+    ("D", &[(1, 12)]),
+    ("H", &[(1, 8)]),
 ];
 
 /// Whether a row without a test breaks the rule.

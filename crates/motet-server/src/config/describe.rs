@@ -1,7 +1,8 @@
 //! From the keys' own documentation to a printed configuration file.
 
-use super::keys::{Config, NamespaceKeys};
+use super::keys::{Config, NamespaceKeys, StoreTokenKeys};
 use super::span::Span;
+use super::token_environments::TokenEnvironments;
 
 /// A section of the configuration that knows its keys and what they are for.
 pub(super) trait Section {
@@ -30,19 +31,28 @@ macro_rules! values {
     )*};
 }
 
-values!(bool, u16, u32, u64, usize, String, Span, Vec<String>);
+values!(bool, u16, u32, u64, usize, String, Span, TokenEnvironments, Vec<String>);
 
-impl Entry for Vec<NamespaceKeys> {
-    fn value(&self) -> Option<String> {
-        Some(TABLES.to_owned())
-    }
+/// Lists that are written as tables of their own, at the end of the file. Were one printed as an
+/// empty list, its first table would set it again.
+macro_rules! tables {
+    ($($type:ty, $heading:literal;)*) => {
+        $(impl Entry for Vec<$type> {
+            fn value(&self) -> Option<String> {
+                Some($heading.to_owned())
+            }
 
-    fn section(&self, _: &str, _: &mut String) {}
+            fn section(&self, _: &str, _: &mut String) {}
+        })*
+
+        const TABLES: &[&str] = &[$($heading),*];
+    };
 }
 
-/// The value of a key that is written as tables of its own, at the end of the file. Were it printed
-/// as an empty list, the first table would set it again.
-const TABLES: &str = "[[channel.namespaces]]";
+tables! {
+    NamespaceKeys, "[[channel.namespaces]]\n# name = \"chat\"";
+    StoreTokenKeys, "[[store.tokens]]\n# name = \"backend\"";
+}
 
 pub(super) fn document(config: &Config) -> String {
     let mut page = String::from("# Every key of the configuration with its default.\n");
@@ -57,10 +67,10 @@ pub(super) fn key(page: &mut String, docs: &[&str], name: &str, value: &str) {
         page.push_str(line);
         page.push('\n');
     }
-    if value == TABLES {
+    if TABLES.contains(&value) {
         page.push_str("#\n# ");
-        page.push_str(TABLES);
-        page.push_str("\n# name = \"chat\"\n\n");
+        page.push_str(value);
+        page.push_str("\n\n");
         return;
     }
     // A key that is a word of Rust carries a mark there.

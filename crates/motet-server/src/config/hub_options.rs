@@ -190,7 +190,7 @@ fn is_free_path(path: &str) -> bool {
 }
 
 /// Whether any page could have an origin that matches this pattern.
-fn is_origin(pattern: &str) -> bool {
+pub(super) fn is_origin(pattern: &str) -> bool {
     let host = match pattern.split_once("://") {
         // Some browsers say this of pages that are files.
         Some(("file", "")) => return true,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::describe::{self, Entry, Section};
 use super::span::Span;
+use super::token_environments::TokenEnvironments;
 
 macro_rules! keys {
     ($($(#[doc = $about:literal])+ $name:ident {
@@ -64,6 +65,7 @@ sections!(
     PersonalChannelKeys,
     PrometheusKeys,
     ShutdownKeys,
+    StoreKeys,
     SubscriptionTokenKeys,
     TlsKeys,
     TokenKeys,
@@ -85,6 +87,8 @@ keys! {
         broker: BrokerKeys = BrokerKeys::default(),
         /// The API for backends, under /api.
         http_api: HttpApiKeys = HttpApiKeys::default(),
+        /// The document store, under /api/{environment}.
+        store: StoreKeys = StoreKeys::default(),
         /// Metrics, under /metrics.
         prometheus: PrometheusKeys = PrometheusKeys::default(),
         /// The health check, under /health.
@@ -321,6 +325,50 @@ keys! {
         key: String = String::new(),
         /// Development only: no key is needed.
         insecure: bool = false,
+    }
+
+    /// The document store, under /api/{environment}.
+    StoreKeys {
+        /// Directory of the store, made if it is absent; when empty no store is served.
+        path: String = String::new(),
+        /// Directory that backups are written into; when empty there are none over HTTP.
+        backup_path: String = String::new(),
+        /// Bytes that live entries of one environment may take.
+        environment_bytes_max: u64 = 68_719_476_736,
+        /// Environments that writes over HTTP may make; there may be more already.
+        environments_max: usize = 64,
+        /// Bytes of one document as JSON.
+        value_bytes_max: usize = 4_194_304,
+        /// Bytes in the body of a request.
+        body_bytes_max: usize = 8_388_608,
+        /// Bytes of documents in one answer of a query or of the log. It ends early where they would
+        /// be more, with one document at least, and says where to go on.
+        answer_bytes_max: usize = 8_388_608,
+        /// Writes in one transaction.
+        batch_writes_max: usize = 100_000,
+        /// Requests that work on the store at a time; others wait for their turn.
+        calls_max: usize = 256,
+        /// How long a request may take, with its wait; then it is answered with an error.
+        request_timeout: Span = Span::seconds(30),
+        /// Origins of web pages that may use the store (CORS); `*` stands for any text. When
+        /// empty, pages of this machine may send requests but browsers keep the answers from them.
+        allowed_origins: Vec<String> = Vec::new(),
+        /// API tokens. Without any, the store is served on loopback addresses only. Each has a
+        /// `name`, a `token_sha256` (64 hex digits), `environments` (a list, or "*") and
+        /// `permissions` (of "read", "write" and "admin"); `motet api-token` makes one.
+        tokens: Vec<StoreTokenKeys> = Vec::new(),
+    }
+
+    /// An API token of the store.
+    StoreTokenKeys {
+        /// What it is called in the log.
+        name: String = String::new(),
+        /// SHA-256 of the token, 64 hex digits.
+        token_sha256: String = String::new(),
+        /// The environments that it is good for: a list of names, or "*" for all.
+        environments: TokenEnvironments = TokenEnvironments::default(),
+        /// What it allows: "read", "write" and "admin" (indexes, retention, backups).
+        permissions: Vec<String> = Vec::new(),
     }
 
     /// Metrics, under /metrics.

@@ -8,14 +8,17 @@ mod error;
 mod hub_options;
 mod keys;
 mod span;
+mod store_rules;
+mod token_environments;
 
 pub use error::ConfigError;
 pub use keys::{
     BrokerKeys, ChannelKeys, ClientKeys, Config, HealthKeys, HttpApiKeys, HttpServerKeys, LogKeys,
-    NamespaceKeys, PersonalChannelKeys, PrometheusKeys, ShutdownKeys, SubscriptionTokenKeys,
-    TlsKeys, TokenKeys, WebsocketKeys,
+    NamespaceKeys, PersonalChannelKeys, PrometheusKeys, ShutdownKeys, StoreKeys, StoreTokenKeys,
+    SubscriptionTokenKeys, TlsKeys, TokenKeys, WebsocketKeys,
 };
 pub use span::Span;
+pub use token_environments::TokenEnvironments;
 
 use std::path::Path;
 
@@ -55,7 +58,8 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn validate(&self, file: &str) -> Result<(), ConfigError> {
-        hub_options::validate(self, file)
+        hub_options::validate(self, file)?;
+        store_rules::validate(&self.store, file)
     }
 }
 
@@ -123,6 +127,10 @@ mod tests {
             ("[channel]\nmax_length = 0\n", "channel.max_length"),
             ("[client.token]\njwks_public_endpoint = \"keys\"\n", "token.jwks_public_endpoint"),
             ("[log]\nlevel = \"loud\"\n", "log.level"),
+            ("[store]\ncalls_max = 0\n", "store.calls_max"),
+            ("[store]\nrequest_timeout = \"0s\"\n", "store.request_timeout"),
+            ("[store]\nallowed_origins = [\"here\"]\n", "store.allowed_origins[0]"),
+            ("[[store.tokens]]\nname = \"a\"\n", "store.tokens[0].token_sha256"),
         ] {
             let text = refusal(config);
             assert!(text.contains(key), "{text}");

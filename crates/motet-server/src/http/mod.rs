@@ -8,10 +8,12 @@ mod glob;
 mod method;
 mod origin;
 mod room;
+mod store;
 mod websocket;
 
 pub use gate::Gate;
 pub use origin::Origins;
+pub use store::StoreApi;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +42,8 @@ pub struct Server {
     pub origins: Origins,
     /// How many may connect.
     pub gate: Arc<Gate>,
+    /// The document store, if one is served.
+    pub store: Option<Arc<StoreApi>>,
     /// When the server started.
     pub started: Instant,
     /// The server no longer takes connections.
@@ -66,7 +70,15 @@ pub fn router(server: Arc<Server>) -> Router {
             .route_layer(admit);
         router = router.merge(calls);
     }
-    router.fallback(nothing_here).method_not_allowed_fallback(another_method).with_state(server)
+    let store = server.store.as_ref().map(store::router);
+    let router = router
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(another_method)
+        .with_state(server);
+    match store {
+        Some(store) => router.merge(store),
+        None => router,
+    }
 }
 
 /// `{}` while the server takes connections, 503 while it stops or when its hub does not answer.
@@ -81,6 +93,9 @@ async fn health(State(server): State<Arc<Server>>) -> Response {
 /// Names what there is, because a wrong path is the usual reason to come here.
 async fn nothing_here(State(server): State<Arc<Server>>, uri: Uri) -> Response {
     let config = &server.config;
+    if server.store.is_some() && uri.path().starts_with("/api/") {
+        return store::nothing_here();
+    }
     let endpoint = &config.websocket.handler_prefix;
     let api = if is_api_on(config) {
         "calls of the API go to /api/<method>"

@@ -51,7 +51,7 @@ impl Origins {
     }
 }
 
-fn is_loopback(origin: &str) -> bool {
+pub(super) fn is_loopback(origin: &str) -> bool {
     let Some(host) = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
     else {
         return false;

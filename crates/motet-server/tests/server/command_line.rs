@@ -135,7 +135,23 @@ fn help_shows_examples() {
     for part in ["Examples:", "motet serve --dev", "motet token"] {
         assert!(help.contains(part), "{help}");
     }
-    for command in ["serve", "token", "check-config"] {
+    for command in [
+        "serve",
+        "token",
+        "check-config",
+        "api-token",
+        "put",
+        "get",
+        "query",
+        "log",
+        "watch",
+        "import",
+        "export",
+        "check",
+        "backup",
+        "restore",
+        "compact",
+    ] {
         let help = String::from_utf8(run(&[command, "--help"]).stdout).expect("text");
         let example = format!("Examples:\n  motet {command} ");
         assert!(help.contains(&example), "{help}");

@@ -6,6 +6,7 @@ mod bad_input;
 mod command_line;
 mod connections;
 mod process;
+mod store;
 mod tls;
 mod tokens;
 mod websocket;

@@ -116,6 +116,24 @@ impl TypeSpec {
         self
     }
 
+    /// How long a new document lives, unless its write says otherwise.
+    #[must_use]
+    pub fn time_to_live(&self) -> Option<Duration> {
+        self.ttl_ms.map(Duration::from_millis)
+    }
+
+    /// The JSON Schema of its documents, and whether what does not fit is refused.
+    #[must_use]
+    pub fn schema_of_documents(&self) -> Option<(&Value, bool)> {
+        self.schema.as_ref().map(|schema| (&schema.json, schema.enforced))
+    }
+
+    /// Its references: the field's path, the type that it leads to, and what a removal does.
+    pub fn references(&self) -> impl ExactSizeIterator<Item = (&str, &str, OnDelete)> {
+        let references = self.references.iter();
+        references.map(|one| (one.path.as_str(), one.to.as_str(), one.on_delete))
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         for reference in &self.references {
             Path::parse(&reference.path)?;

@@ -1,5 +1,6 @@
 //! The deciders of documents: what runs inside the open write transaction.
 
+mod once;
 mod overlay;
 mod references;
 mod session;
@@ -15,6 +16,7 @@ use crate::engine::{Decision, Transaction, decides};
 use crate::read_set::ReadSet;
 use crate::shared::Shared;
 use crate::{Clock, Error};
+pub use once::IdempotencyKey;
 pub(crate) use session::Session;
 
 /// All writes or none, and only if nothing that was read has changed since.
@@ -22,6 +24,8 @@ pub(crate) struct Batch {
     shared: Arc<Shared>,
     writes: Vec<Write>,
     reads: ReadSet,
+    /// What it is done once for.
+    once: Option<IdempotencyKey>,
     versions: Versions,
 }
 
@@ -42,11 +46,23 @@ impl Versions {
 impl Batch {
     pub(crate) fn new(shared: Arc<Shared>, writes: Vec<Write>, reads: ReadSet) -> (Self, Versions) {
         let versions = Versions::default();
-        (Self { shared, writes, reads, versions: versions.clone() }, versions)
+        (Self { shared, writes, reads, once: None, versions: versions.clone() }, versions)
+    }
+
+    /// The batch, to be done only if it was not done for this key before.
+    pub(crate) fn once(mut self, key: IdempotencyKey) -> Self {
+        self.once = Some(key);
+        self
     }
 
     async fn run(&mut self, transaction: &dyn Transaction) -> Result<Decision, Error> {
         let mut session = Session::begin(transaction, &self.shared).await?;
+        if let Some(key) = &self.once
+            && let Some(versions) = session.done_before(key).await?
+        {
+            self.versions.set(versions);
+            return Ok(Decision::default());
+        }
         self.reads.check(transaction, session.catalog()).await?;
         session.fetch(&self.writes).await?;
         // Nothing is left of an earlier time that it was asked.
@@ -59,6 +75,9 @@ impl Batch {
                 Err(_) if planted("commit-half-a-batch") => break,
                 version => versions.push(version?),
             }
+        }
+        if let Some(key) = &self.once {
+            session.keep_done(key, &versions);
         }
         self.versions.set(versions);
         session.finish().await

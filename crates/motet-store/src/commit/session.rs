@@ -12,7 +12,7 @@ use super::overlay::Overlay;
 use super::references::References;
 use crate::catalog::{self, Catalog, Type};
 use crate::clock::millis;
-use crate::document::{Expiry, Kind, Record, Write};
+use crate::document::{Expiry, Kind, Record, Write, check_depth, is_own_name};
 use crate::engine::{Decision, Table, Transaction};
 use crate::index::{Entries, Index, IndexState};
 use crate::keys::{self, TypeId};
@@ -117,6 +117,13 @@ impl<'t> Session<'t> {
         let Some((type_id, key)) = keys::split_document(document) else { return Ok(()) };
         let Some(name) = self.catalog.type_name(type_id).map(str::to_owned) else { return Ok(()) };
         self.overlay.remove(Table::Index, keys::expiry(listed_ms, document));
+        if is_own_name(&name) {
+            // The store's own documents are in no log, and nothing depends on them.
+            if !self.is_live(document).await? {
+                self.overlay.remove(Table::Documents, document.to_vec());
+            }
+            return Ok(());
+        }
         // Looking where the document lies expires it.
         self.place(&Write::remove(name, key)).await?;
         self.follow_references().await
@@ -135,6 +142,7 @@ impl<'t> Session<'t> {
         write: &Write,
         value: &Value,
     ) -> Result<Clock, Error> {
+        check_depth(value)?;
         let json = serde_json::to_vec(value).expect("a JSON value can always be written");
         self.shared.limits.check_value(json.len())?;
         let keeps_expiry = matches!(write.kind, Kind::Update(_) | Kind::Patch(_));
@@ -294,6 +302,11 @@ impl<'t> Session<'t> {
         };
         self.overlay.under(Table::Documents, &keys::document(type_id, ""), &mut show).await?;
         Ok(empty)
+    }
+
+    /// The time of this decider's changes, in milliseconds since 1970.
+    pub(super) const fn now_ms(&self) -> u64 {
+        self.stamp.unix_ms()
     }
 
     /// Whether a document that ends then counts now.

@@ -27,6 +27,18 @@ pub struct Document {
     pub value: Value,
 }
 
+/// A document whose value is JSON text as it lies in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RawDocument {
+    /// The clock of its last change.
+    pub version: Clock,
+    /// From when on it counts as absent, in milliseconds since 1970.
+    pub expires_ms: Option<u64>,
+    /// Its value as JSON text.
+    pub json: Vec<u8>,
+}
+
 impl Document {
     /// A document that is not committed yet.
     pub(crate) fn unversioned(key: &str, value: &Value) -> Self {
@@ -50,6 +62,23 @@ pub(crate) fn check_key(key: &str) -> Result<(), Error> {
     }
 }
 
+/// Checks that a value can be read again: a parser of JSON goes only so deep.
+pub(crate) fn check_depth(value: &Value) -> Result<(), Error> {
+    if nests_within(value, VALUE_DEPTH_MAX) {
+        return Ok(());
+    }
+    Err(Error::ValueTooDeep { max: VALUE_DEPTH_MAX })
+}
+
+fn nests_within(value: &Value, levels: usize) -> bool {
+    let Some(inner) = levels.checked_sub(1) else { return !value.is_array() && !value.is_object() };
+    match value {
+        Value::Array(elements) => elements.iter().all(|value| nests_within(value, inner)),
+        Value::Object(fields) => fields.values().all(|value| nests_within(value, inner)),
+        _ => true,
+    }
+}
+
 /// Checks a name of a type or environment. Names that start with `~` are the store's own.
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let starts = name.bytes().next().is_some_and(|first| first.is_ascii_alphabetic());
@@ -60,8 +89,17 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     if starts && fits { Ok(()) } else { Err(Error::NameInvalid { name: name.into() }) }
 }
 
+/// Whether a type of this name is the store's own: its documents are in no log.
+pub(crate) fn is_own_name(type_name: &str) -> bool {
+    type_name.starts_with('~')
+}
+
 /// The longest key of a document, in bytes of UTF-8.
 pub const DOCUMENT_KEY_BYTES_MAX: usize = 480;
+
+/// How deep the arrays and objects of a value may nest. Parsers take 128 levels; what is around a
+/// value when it travels needs some of them.
+pub const VALUE_DEPTH_MAX: usize = 100;
 
 /// The longest name of a type or environment, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
@@ -76,6 +114,13 @@ mod tests {
         assert!(matches!(check_key(""), Err(Error::KeyInvalid { bytes: 0, .. })));
         assert!(matches!(check_key(&"k".repeat(481)), Err(Error::KeyInvalid { bytes: 481, .. })));
         assert!(check_key(&"\u{e4}".repeat(241)).is_err(), "bytes count, not characters");
+    }
+
+    #[test]
+    fn a_value_nests_up_to_100_levels() {
+        let nested = |levels| (0..levels).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+        assert!(check_depth(&nested(0)).is_ok() && check_depth(&nested(100)).is_ok());
+        assert!(matches!(check_depth(&nested(101)), Err(Error::ValueTooDeep { max: 100 })));
     }
 
     #[test]

@@ -277,6 +277,11 @@ impl Progress {
     }
 }
 
+/// Whether an index was dropped and its entries are still being removed.
+pub(crate) async fn is_cleared(from: &dyn Read, id: u32) -> Result<bool, Error> {
+    lookup::one(from, Table::Catalog, &cleared_key(id)).await.map(|found| found.is_some())
+}
+
 fn progress_key(id: u32) -> Vec<u8> {
     [PROGRESS_PREFIX, &id.to_be_bytes()].concat()
 }

@@ -80,6 +80,25 @@ impl IndexSpec {
     }
 }
 
+impl IndexSpec {
+    /// Its fields in order: path, and whether great values come first.
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = (&str, bool)> {
+        self.fields.iter().map(|field| (field.path.as_str(), field.descending))
+    }
+
+    /// Whether no two documents may have the same values.
+    #[must_use]
+    pub const fn is_unique(&self) -> bool {
+        self.unique
+    }
+
+    /// The filter of a partial index.
+    #[must_use]
+    pub const fn filter(&self) -> Option<&Value> {
+        self.only.as_ref()
+    }
+}
+
 /// How far an index is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -2,6 +2,7 @@
 
 mod cursor;
 mod order;
+mod page;
 mod plan;
 mod run;
 
@@ -44,6 +45,7 @@ pub struct Query {
     filter: Value,
     sort: Vec<(String, bool)>,
     limit: Option<usize>,
+    bytes_max: usize,
     after: Option<String>,
     project: Option<Vec<String>>,
 }
@@ -83,6 +85,8 @@ pub(crate) struct Parsed {
     pub(crate) filter_json: Value,
     pub(crate) order: Order,
     pub(crate) limit: Option<usize>,
+    /// Bytes of documents after which a page ends.
+    pub(crate) bytes_max: usize,
     pub(crate) after: Option<Cursor>,
 }
 
@@ -94,6 +98,7 @@ impl Query {
             filter: Value::Object(Map::new()),
             sort: Vec::new(),
             limit: None,
+            bytes_max: usize::MAX,
             after: None,
             project: None,
         }
@@ -121,6 +126,14 @@ impl Query {
     /// At most this many documents.
     pub const fn limit(mut self, limit: usize) -> Self {
         self.limit = Some(limit);
+        self
+    }
+
+    /// A page ends early rather than hold more than this many bytes of documents, counted as the
+    /// JSON that is stored; it has one document at least. Where a page ends early,
+    /// [`next`](Page::next) leads on.
+    pub const fn bytes_max(mut self, bytes: usize) -> Self {
+        self.bytes_max = bytes;
         self
     }
 
@@ -195,6 +208,7 @@ impl Query {
             filter_json: self.filter.clone(),
             order: Order::parse(&self.sort)?,
             limit: self.limit,
+            bytes_max: self.bytes_max,
             after: self.after.as_deref().map(Cursor::from_text).transpose()?,
         })
     }

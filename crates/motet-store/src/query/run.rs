@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use motet_protocol::fault::planted;
 
-use super::order::Place;
 use super::plan::{KeyBytes, Plan};
-use super::{Cursor, Explain, Parsed, ROWS_MAX};
+use super::{Cursor, Explain, Parsed};
 use crate::Error;
 use crate::catalog::Catalog;
 use crate::document::{Document, Record};
@@ -23,18 +22,26 @@ pub(super) struct Found {
 }
 
 /// A document and where it was found.
-struct Candidate {
+pub(super) struct Candidate {
     /// What of the place counts for the order.
-    position: Vec<u8>,
+    pub(super) position: Vec<u8>,
+    pub(super) document: Document,
+    /// Bytes of its value as JSON.
+    pub(super) bytes: usize,
+}
+
+/// A document that matches.
+struct Match {
     document: Document,
+    bytes: usize,
 }
 
 /// A query being answered.
-struct Run<'q> {
+pub(super) struct Run<'q> {
     view: &'q dyn View,
     type_id: TypeId,
-    query: &'q Parsed,
-    plan: Plan<'q>,
+    pub(super) query: &'q Parsed,
+    pub(super) plan: Plan<'q>,
     now_ms: u64,
     entries_examined: usize,
     documents_examined: usize,
@@ -73,12 +80,12 @@ pub(super) async fn count(
 }
 
 /// What was found among the next entries.
-struct Batch {
-    found: Vec<Candidate>,
+pub(super) struct Batch {
+    pub(super) found: Vec<Candidate>,
     /// The position of the last entry that was looked at.
-    last: Vec<u8>,
+    pub(super) last: Vec<u8>,
     /// Whether there may be more.
-    more: bool,
+    pub(super) more: bool,
 }
 
 impl<'q> Run<'q> {
@@ -106,114 +113,21 @@ impl<'q> Run<'q> {
         Ok(Found { rows, next, explain })
     }
 
-    /// Takes documents as they come until there are enough.
-    async fn in_order(&mut self) -> Result<(Vec<Document>, Option<Cursor>), Error> {
-        let limit = self.query.limit.unwrap_or(ROWS_MAX + 1);
-        let mut rows = Vec::new();
-        let mut after = self.start()?;
-        let mut last = None;
-        while rows.len() < limit {
-            let wanted = (limit - rows.len()).min(BATCH_ENTRIES);
-            let Some(batch) = self.next(after.take(), wanted).await? else {
-                return self.checked(rows, None);
-            };
-            for candidate in batch.found {
-                last = Some(candidate.position);
-                rows.push(candidate.document);
-            }
-            if !batch.more {
-                return self.checked(rows, None);
-            }
-            after = Some(batch.last);
-        }
-        let next =
-            rows.last().zip(last).map(|(document, position)| self.cursor(document, position));
-        self.checked(rows, next)
-    }
-
-    /// Reads everything that matches and keeps the first of it.
-    async fn sorted(&mut self) -> Result<(Vec<Document>, Option<Cursor>), Error> {
-        let order = &self.query.order;
-        let start = match &self.query.after {
-            None => None,
-            Some(Cursor::Sorted { values, key }) if values.len() == order.fields.len() => {
-                Some(Place { values: values.clone(), key: key.clone() })
-            }
-            Some(_) => return Err(Error::CursorInvalid { why: "the query has another sort" }),
-        };
-        let limit = self.query.limit.unwrap_or(ROWS_MAX + 1);
-        let mut places: Vec<(Place, Document)> = Vec::new();
-        let mut after = None;
-        let mut more = false;
-        while let Some(batch) = self.next(after.take(), BATCH_ENTRIES).await? {
-            places.extend(batch.found.into_iter().filter_map(|candidate| {
-                let place = order.place(&candidate.document);
-                let is_after =
-                    start.as_ref().is_none_or(|start| order.compare(start, &place).is_lt());
-                is_after.then_some((place, candidate.document))
-            }));
-            if places.len() > limit.saturating_mul(2).max(BATCH_ENTRIES) {
-                more |= keep_first(&mut places, limit, self.query);
-            }
-            after = Some(batch.last);
-        }
-        more |= keep_first(&mut places, limit, self.query);
-        let next = places.last().filter(|_| more).map(|(place, _)| Cursor::sorted(place.clone()));
-        self.checked(places.into_iter().map(|(_, document)| document).collect(), next)
-    }
-
-    fn checked(
-        &self,
-        rows: Vec<Document>,
-        next: Option<Cursor>,
-    ) -> Result<(Vec<Document>, Option<Cursor>), Error> {
-        if self.query.limit.is_none() && rows.len() > ROWS_MAX {
-            return Err(Error::ResultTooLarge { max: ROWS_MAX });
-        }
-        Ok((rows, next))
-    }
-
-    /// Where an ordered plan goes on.
-    fn start(&self) -> Result<Option<Vec<u8>>, Error> {
-        let wrong = Error::CursorInvalid { why: "the query or its index is another" };
-        match &self.query.after {
-            None => Ok(None),
-            Some(Cursor::Found { index, at }) => {
-                let same = *index == self.plan.index.as_ref().map(|index| index.name.clone());
-                let sorts = !self.query.order.fields.is_empty();
-                if same && !sorts { Ok(Some(at.clone())) } else { Err(wrong) }
-            }
-            Some(Cursor::Sorted { values, key }) => {
-                let place = Place { values: values.clone(), key: key.clone() };
-                let fits = values.len() == self.query.order.fields.len() && !values.is_empty();
-                let position = self.plan.position(&place).filter(|_| fits);
-                position.map(Some).ok_or(wrong)
-            }
-        }
-    }
-
-    fn cursor(&self, document: &Document, position: Vec<u8>) -> Cursor {
-        if self.query.order.fields.is_empty() {
-            let index = self.plan.index.as_ref().map(|index| index.name.clone());
-            return Cursor::Found { index, at: position };
-        }
-        Cursor::sorted(self.query.order.place(document))
-    }
-
-    /// The next documents that match, in the plan's order, from up to so many entries.
-    async fn next(
+    /// The next documents that match, in the plan's order, from up to so many entries, and fewer
+    /// where their documents are large.
+    pub(super) async fn next(
         &mut self,
         after: Option<Vec<u8>>,
         wanted: usize,
     ) -> Result<Option<Batch>, Error> {
-        let mut entries = Vec::new();
+        let (mut entries, mut cut) = (Vec::new(), false);
         let merges = self.plan.merges();
         for range in &self.plan.ranges {
             let left = if merges { wanted + 1 } else { (wanted + 1).saturating_sub(entries.len()) };
             if left == 0 {
                 break;
             }
-            self.read_range(range, after.as_deref(), left, &mut entries).await?;
+            cut |= self.read_range(range, after.as_deref(), left, &mut entries).await?;
         }
         if merges {
             entries.sort_by(|one: &Entry, other| {
@@ -221,24 +135,30 @@ impl<'q> Run<'q> {
                 if self.plan.backward { ordering.reverse() } else { ordering }
             });
         }
-        let more = entries.len() > wanted;
+        let more = cut || entries.len() > wanted;
         entries.truncate(wanted);
+        let matches = self.matches(&entries).await?;
+        let more = more || matches.len() < entries.len();
+        entries.truncate(matches.len());
         self.entries_examined += entries.len();
+        self.documents_examined += entries.len();
         let Some(last) = entries.last().map(|entry| entry.position().to_vec()) else {
             return Ok(None);
         };
-        let found = self.documents(entries).await?;
-        Ok(Some(Batch { found, last, more }))
+        let found = entries.into_iter().zip(matches);
+        let found = found.filter_map(|(entry, found)| found.map(|found| entry.candidate(found)));
+        Ok(Some(Batch { found: found.collect(), last, more }))
     }
 
-    /// The first entries of a range after a position.
+    /// The first entries of a range after a position. Documents themselves, of which there is one
+    /// range, are read up to so many bytes; whether there are more is told then.
     async fn read_range(
         &self,
         range: &KeyBytes,
         after: Option<&[u8]>,
         limit: usize,
         into: &mut Vec<Entry>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let at = after.map(|after| [&range.from[..range.given], after].concat());
         let (mut from, mut to) = (
             Bound::Included(range.from.as_slice()),
@@ -253,24 +173,28 @@ impl<'q> Run<'q> {
         }
         let direction = if self.plan.backward { Direction::Backward } else { Direction::Forward };
         let table = if self.plan.index.is_some() { Table::Index } else { Table::Documents };
-        let mut left = limit;
+        let (mut left, mut bytes, mut cut) = (limit, 0, false);
         let mut show = |key: &[u8], value: &[u8]| {
+            if table == Table::Documents && bytes >= BATCH_BYTES {
+                cut = true;
+                return ControlFlow::Break(());
+            }
+            bytes += value.len();
             into.push(Entry { at: key.to_vec(), value: value.to_vec(), given: range.given });
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        self.view.range(Range { table, from, to, direction }, &mut show).await
+        self.view.range(Range { table, from, to, direction }, &mut show).await?;
+        Ok(cut)
     }
 
-    /// The documents of entries that match.
-    async fn documents(&mut self, entries: Vec<Entry>) -> Result<Vec<Candidate>, Error> {
-        self.documents_examined += entries.len();
+    /// The document of each entry if it matches, in their order; of the first entries only, where
+    /// the documents are large.
+    async fn matches(&self, entries: &[Entry]) -> Result<Vec<Option<Match>>, Error> {
         let Some(index) = self.plan.index.clone() else {
-            let parsed = entries.into_iter().filter_map(|entry| {
-                let key = keys::split_document(&entry.at).map_or("", |(_, key)| key).to_owned();
-                self.matching(&key, &entry.value)
-                    .transpose()
-                    .map(|document| document.map(|document| entry.candidate(document)))
+            let parsed = entries.iter().map(|entry| {
+                let key = keys::split_document(&entry.at).map_or("", |(_, key)| key);
+                self.matching(key, &entry.value)
             });
             return parsed.collect();
         };
@@ -281,30 +205,41 @@ impl<'q> Run<'q> {
         let keys: Vec<_> = names.iter().map(|name| keys::document(self.type_id, name)).collect();
         let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
         let mut documents: Vec<_> = names.iter().map(|_| Ok(None)).collect();
+        let (mut bytes_read, mut end) = (0, names.len());
         let mut show = |place: usize, bytes: Option<&[u8]>| {
-            if let Some(bytes) = bytes {
-                documents[place] = self.matching(&names[place], bytes);
+            let Some(bytes) = bytes else { return };
+            if place > 0 && bytes_read >= BATCH_BYTES {
+                end = end.min(place);
+                return;
             }
+            bytes_read += bytes.len();
+            documents[place] = self.matching(&names[place], bytes);
         };
         self.view.get_many(Table::Documents, &keys, &mut show).await?;
+        documents.truncate(end);
         let mut found = Vec::new();
-        for (entry, document) in entries.into_iter().zip(documents) {
-            if let Some(document) = document?
-                && (!index.record.multiple || self.is_first(&entry, &document)?)
+        for (entry, document) in entries.iter().zip(documents) {
+            let mut document = document?;
+            if index.record.multiple
+                && let Some(matching) = &document
+                && !self.is_first(entry, &matching.document)?
             {
-                found.push(entry.candidate(document));
+                document = None;
             }
+            found.push(document);
         }
         Ok(found)
     }
 
-    fn matching(&self, key: &str, bytes: &[u8]) -> Result<Option<Document>, Error> {
+    fn matching(&self, key: &str, bytes: &[u8]) -> Result<Option<Match>, Error> {
         let record = Record::parse(bytes, format_args!("document {key:?}"))?;
         if !record.is_live(self.now_ms) && !planted("show-expired") {
             return Ok(None);
         }
         let document = Document::from_record(key, &record)?;
-        Ok(Some(document).filter(|document| self.query.filter.matches(&document.value)))
+        let bytes = record.json.len();
+        let matches = self.query.filter.matches(&document.value);
+        Ok(matches.then_some(Match { document, bytes }))
     }
 
     /// Whether a document with several entries counts at this one: at the first that is read of it,
@@ -335,8 +270,9 @@ impl Entry {
         &self.at[self.given..]
     }
 
-    fn candidate(self, document: Document) -> Candidate {
-        Candidate { position: self.position().to_vec(), document }
+    fn candidate(self, found: Match) -> Candidate {
+        let Match { document, bytes } = found;
+        Candidate { position: self.position().to_vec(), document, bytes }
     }
 }
 
@@ -364,13 +300,8 @@ impl Cursor {
     }
 }
 
-/// Keeps the first ones of the query's order, and says whether there were more.
-fn keep_first(places: &mut Vec<(Place, Document)>, limit: usize, query: &Parsed) -> bool {
-    places.sort_by(|(one, _), (other, _)| query.order.compare(one, other));
-    let more = places.len() > limit;
-    places.truncate(limit);
-    more
-}
-
 /// How many entries are read at once.
-const BATCH_ENTRIES: usize = 256;
+pub(super) const BATCH_ENTRIES: usize = 256;
+
+/// Bytes of documents after which a batch of entries ends.
+pub(super) const BATCH_BYTES: usize = 1 << 20;

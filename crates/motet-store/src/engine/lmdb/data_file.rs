@@ -46,6 +46,12 @@ pub(super) fn check_pages(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// The number of the last transaction that is in the file.
+pub(super) fn last_transaction(path: &Path) -> Result<u64, Error> {
+    let meta = last_meta(&open(path)?).map_err(|error| short(path, error))?;
+    Ok(meta.transaction)
+}
+
 struct Meta {
     page_bytes: u64,
     roots: [u64; 2],

@@ -185,14 +185,14 @@ fn write_format(directory: &Path) -> io::Result<()> {
     format.sync_all()
 }
 
-fn remove_dir(path: &Path) -> io::Result<()> {
+pub(super) fn remove_dir(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed,
     }
 }
 
-fn sync_dir(path: &Path) -> io::Result<()> {
+pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 

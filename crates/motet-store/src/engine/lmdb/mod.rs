@@ -7,6 +7,7 @@
 
 mod attempt;
 mod committer;
+mod compact;
 mod data_file;
 mod directory;
 mod failure;
@@ -28,6 +29,8 @@ use std::time::Duration;
 
 use heed::types::Bytes;
 use heed::{CompactionOption, RoTxn, WithoutTls};
+
+pub use self::compact::{Compaction, compact};
 
 use self::committer::Committer;
 use self::keeper::{Bell, Keeper};

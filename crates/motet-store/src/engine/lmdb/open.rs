@@ -26,7 +26,7 @@ use crate::{Error, Head};
 static ENGINES: LazyLock<Mutex<HashMap<PathBuf, Place>>> = LazyLock::new(Mutex::default);
 
 /// Locked while the engine of a path is being opened.
-type Place = Arc<Mutex<Weak<Open>>>;
+pub(super) type Place = Arc<Mutex<Weak<Open>>>;
 
 pub(super) fn open(path: &Path, options: &Options) -> Result<Arc<Open>, Error> {
     directory::examine(path)?;
@@ -47,7 +47,7 @@ fn open_shared(path: &Path, options: &Options) -> Result<Arc<Open>, Error> {
     Ok(open)
 }
 
-fn place_of(path: &Path) -> Place {
+pub(super) fn place_of(path: &Path) -> Place {
     let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
     // Who opens holds the place, from here on.
     engines.retain(|_, place| {
@@ -73,7 +73,7 @@ fn open_first(path: &Path, options: &Options) -> Result<Open, Error> {
 }
 
 /// Waits until an engine on this path that is being dropped has let go of it.
-fn wait_for_former(path: &Path) -> Result<(), Error> {
+pub(super) fn wait_for_former(path: &Path) -> Result<(), Error> {
     match heed::env_closing_event(path) {
         Some(closing) if !closing.wait_timeout(CLOSING_MAX) => {
             let cause = std::io::ErrorKind::ResourceBusy.into();

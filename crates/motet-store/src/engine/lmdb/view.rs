@@ -107,7 +107,23 @@ impl Views {
         Ok(())
     }
 
+    /// Begins a transaction that sees what its number says.
+    ///
+    /// LMDB takes the number of the last transaction, and then the roots of that transaction's trees
+    /// from one of two places, which transactions use in turn. A thread that is held up in between
+    /// for two commits finds there what the second one is just writing, before it is synced, and the
+    /// next view would see less. Such a transaction is given up for a new one.
     fn begin(&self, core: &Core) -> heed::Result<Txn> {
+        for _ in 0..OVERTAKEN_MAX {
+            let txn = self.begin_any(core)?;
+            if core.env.info().last_txn_id <= txn.id() + 1 {
+                return Ok(txn);
+            }
+        }
+        self.begin_any(core)
+    }
+
+    fn begin_any(&self, core: &Core) -> heed::Result<Txn> {
         match core.env.clone().static_read_txn() {
             Err(heed::Error::Mdb(MdbError::ReadersFull)) => {
                 self.idle().slots.clear();
@@ -301,4 +317,6 @@ impl Read for LmdbView {
 const IDLE: u64 = u64::MAX;
 /// Idle transactions kept for the next views.
 const IDLE_MAX: usize = 64;
+/// How often a transaction is begun anew because it was overtaken: each time takes two commits.
+const OVERTAKEN_MAX: usize = 16;
 const AGE_CHECK_ENTRIES: u64 = 1_024;

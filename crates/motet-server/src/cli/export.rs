@@ -1,0 +1,88 @@
+//! `motet export`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use motet_store::{Env, KeyRange};
+use serde_json::json;
+
+use super::failure::CommandError;
+use super::output::{Progress, json_text};
+use super::place::Place;
+
+/// What to export.
+#[derive(Debug, Args)]
+pub struct ExportOptions {
+    #[command(flatten)]
+    place: Place,
+    /// Only documents of this type. May be given several times.
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// The file to write, which must not be there yet; without it, standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl ExportOptions {
+    /// Writes every document as a JSON line that `motet import` reads.
+    ///
+    /// # Errors
+    /// What is in the way of reading or writing.
+    pub fn run(self) -> Result<(), CommandError> {
+        let env = self.place.existing()?;
+        let name =
+            self.out.as_ref().map_or("standard output".into(), |out| out.display().to_string());
+        let failed = |cause| CommandError::file(&name, cause);
+        let to: Box<dyn Write> = match &self.out {
+            None => Box::new(io::stdout().lock()),
+            Some(out) => Box::new(File::create_new(out).map_err(failed)?),
+        };
+        let mut to = BufWriter::with_capacity(1 << 20, to);
+        let mut progress = Progress::new("exported");
+        let types = if self.types.is_empty() { env.types()? } else { self.types };
+        for type_name in types {
+            export(&env, &type_name, &mut to, &mut progress, &failed)?;
+        }
+        to.flush().map_err(failed)?;
+        progress.end();
+        Ok(())
+    }
+}
+
+/// Exports one type, page by page: no view is kept for as long as that takes.
+fn export(
+    env: &Env,
+    type_name: &str,
+    to: &mut impl Write,
+    progress: &mut Progress,
+    failed: &impl Fn(io::Error) -> CommandError,
+) -> Result<(), CommandError> {
+    let mut after: Option<String> = None;
+    loop {
+        let range = KeyRange::all().limit(PAGE);
+        let range = match &after {
+            Some(key) => range.after(key),
+            None => range,
+        };
+        let page = env.range(type_name, &range)?;
+        for document in &page {
+            let mut line = json!({
+                "type": type_name, "key": document.key, "value": document.value,
+            });
+            if let Some(expires_ms) = document.expires_ms {
+                line["expiresMs"] = json!(expires_ms);
+            }
+            writeln!(to, "{}", json_text(&line)).map_err(failed)?;
+        }
+        progress.add(page.len() as u64);
+        match page.last() {
+            // Expired documents count towards a page, so that a short one need not be the last.
+            Some(last) => after = Some(last.key.clone()),
+            None => return Ok(()),
+        }
+    }
+}
+
+const PAGE: usize = 1_000;

@@ -1,0 +1,120 @@
+//! What commands print: tables for people, JSON lines for programs, progress beside both.
+
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use super::failure::CommandError;
+
+/// How a command prints.
+#[derive(Debug, Args)]
+pub struct Form {
+    /// Print one JSON object per line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where a command prints.
+pub(super) struct Output {
+    to: BufWriter<io::Stdout>,
+}
+
+impl Output {
+    pub(super) fn new() -> Self {
+        Self { to: BufWriter::new(io::stdout()) }
+    }
+
+    pub(super) fn line(&mut self, text: &str) -> Result<(), CommandError> {
+        let written = self.to.write_all(text.as_bytes()).and_then(|()| self.to.write_all(b"\n"));
+        written.map_err(|cause| CommandError::file("standard output", cause))
+    }
+
+    pub(super) fn json(&mut self, value: &impl Serialize) -> Result<(), CommandError> {
+        self.line(&json_text(value))
+    }
+
+    /// A table; long cells are broken to fit the terminal, if it is one.
+    pub(super) fn table<const N: usize>(
+        &mut self,
+        heads: [&str; N],
+        rows: impl IntoIterator<Item = [String; N]>,
+    ) -> Result<(), CommandError> {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_header(heads);
+        if let Some(width) = terminal_width() {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        }
+        for row in rows {
+            table.add_row(row);
+        }
+        self.line(&table.trim_fmt())
+    }
+
+    /// Hands on what is there, for whoever follows it.
+    pub(super) fn flush(&mut self) -> Result<(), CommandError> {
+        self.to.flush().map_err(|cause| CommandError::file("standard output", cause))
+    }
+}
+
+/// A key as it can be shown: what would move a terminal's cursor is written out.
+pub(super) fn shown(key: &str) -> String {
+    let plain = !key.chars().any(char::is_control);
+    if plain { key.to_owned() } else { key.escape_default().to_string() }
+}
+
+/// A value as JSON text.
+pub(super) fn json_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("what is printed can be written as JSON")
+}
+
+/// Says on stderr, now and then, how far a long work is.
+pub(super) struct Progress {
+    what: &'static str,
+    done: u64,
+    said: Instant,
+    begun: Instant,
+    is_terminal: bool,
+}
+
+impl Progress {
+    pub(super) fn new(what: &'static str) -> Self {
+        let now = Instant::now();
+        Self { what, done: 0, said: now, begun: now, is_terminal: io::stderr().is_terminal() }
+    }
+
+    pub(super) fn add(&mut self, count: u64) {
+        self.done += count;
+        let every = if self.is_terminal { EVERY_ON_TERMINAL } else { EVERY_IN_FILE };
+        if self.said.elapsed() >= every {
+            self.said = Instant::now();
+            self.say(if self.is_terminal { "\r" } else { "\n" });
+        }
+    }
+
+    /// The last word on it.
+    pub(super) fn end(self) {
+        self.say("\n");
+    }
+
+    fn say(&self, end: &str) {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let Self { what, done, .. } = self;
+        // Progress that cannot be told is no reason to stop.
+        write!(io::stderr(), "{what}: {done} in {seconds:.1} s{end}").ok();
+    }
+}
+
+fn terminal_width() -> Option<u16> {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
+    (size.ws_col > 20).then_some(size.ws_col)
+}
+
+const EVERY_ON_TERMINAL: Duration = Duration::from_millis(200);
+const EVERY_IN_FILE: Duration = Duration::from_secs(5);

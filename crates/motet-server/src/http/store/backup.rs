@@ -1,0 +1,55 @@
+//! Backups: a copy of an environment in the directory that is configured for them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::Json;
+use motet_protocol::ErrorCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::StoreApi;
+use super::call::{Administers, Call};
+use super::document::Nothing;
+use super::failure::Failure;
+use super::params::Parameters;
+
+/// A backup that was made.
+#[derive(Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Backup {
+    /// Its directory within `store.backup_path`; `motet restore` takes it.
+    name: String,
+    /// Bytes of its files.
+    bytes: u64,
+}
+
+pub(super) async fn backup(
+    call: Call<Administers>,
+    _: Parameters<Nothing>,
+) -> Result<Json<Backup>, Failure> {
+    if call.api().keys.backup_path.is_empty() {
+        return Err(Failure::new(ErrorCode::BackupUnavailable));
+    }
+    call.with_existing(|api, env| copy(api, env.name())).await.map(Json)
+}
+
+fn copy(api: &StoreApi, environment: &str) -> Result<Backup, Failure> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let name = format!("{environment}-{}", now.as_millis());
+    let path = PathBuf::from(&api.keys.backup_path).join(&name);
+    api.store.copy_to(&path, &[environment])?;
+    Ok(Backup { name, bytes: bytes_under(&path) })
+}
+
+/// Bytes of the files in a directory and those below it, as far as they can be seen.
+fn bytes_under(path: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(path) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_under(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}

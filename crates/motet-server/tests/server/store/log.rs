@@ -1,0 +1,87 @@
+use std::time::Duration;
+
+use motet_store::Store;
+use serde_json::{Value, json};
+
+use super::http::{get, post, put, send};
+use super::{LOCAL, code, start};
+use crate::process::Server;
+
+#[tokio::test]
+async fn the_log_has_every_change_in_order_and_is_read_page_by_page() {
+    let server = start();
+    for value in ["1", "2", "3"] {
+        put(&server, "/api/default/types/T/k", value).await;
+    }
+    send(&server, "DELETE", "/api/default/types/T/k", "", "").await;
+    let page = get(&server, "/api/default/log?limit=2").await.json;
+    assert_eq!(page["head"], 4);
+    let first = &page["changes"][0];
+    for (field, expected) in [
+        ("clock", json!(1)),
+        ("type", json!("T")),
+        ("key", json!("k")),
+        ("op", json!("put")),
+        ("previous", Value::Null),
+        ("transaction", json!(1)),
+        ("value", json!(1)),
+    ] {
+        assert_eq!(first[field], expected, "{field}");
+    }
+    assert_eq!(first["origin"].as_str().map(str::len), Some(16));
+    assert_eq!(page["changes"][1]["previous"], 1);
+    let rest = get(&server, "/api/default/log?after=2").await.json;
+    assert_eq!(rest["changes"].as_array().map(Vec::len), Some(2));
+    assert_eq!(rest["changes"][1]["op"], "remove");
+    let none = get(&server, "/api/default/log?after=4").await.json;
+    assert_eq!(none, json!({"changes": [], "head": 4}));
+    for wrong in ["limit=0", "limit=1001", "after=-1", "since=1"] {
+        let refused = get(&server, &format!("/api/default/log?{wrong}")).await;
+        assert_eq!((refused.status, code(&refused.json)), (400, "REQUEST_INVALID"), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn changes_that_are_no_longer_kept_are_said_to_be_gone() {
+    let server = start();
+    let retention = "/api/default/log/retention";
+    assert_eq!(get(&server, retention).await.json, json!({"bytes": 1_u64 << 30}));
+    for value in 0..5 {
+        put(&server, "/api/default/types/T/k", &value.to_string()).await;
+    }
+    let kept = r#"{"ageMs":1,"bytes":60}"#;
+    assert_eq!(put(&server, retention, kept).await.json, json!({}));
+    assert_eq!(get(&server, retention).await.json, json!({"ageMs": 1, "bytes": 60}));
+    let end = tokio::time::Instant::now() + Duration::from_secs(10);
+    let gone = loop {
+        let answer = get(&server, "/api/default/log").await;
+        if answer.status != 200 {
+            break answer;
+        }
+        assert!(tokio::time::Instant::now() < end, "the log is trimmed soon");
+    };
+    assert_eq!((gone.status, code(&gone.json)), (410, "LOG_TRUNCATED"));
+    assert!(gone.json["error"]["details"]["keptFrom"].as_u64().expect("a clock") > 1);
+    let status = get(&server, "/api/default/status").await.json;
+    assert_eq!((&status["head"], &status["maintenanceError"]), (&json!(5), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_backup_is_a_store_with_what_was_there_when_it_was_made() {
+    let server = start();
+    put(&server, "/api/default/types/T/k", "1").await;
+    let backup = post(&server, "/api/default/backup", "").await;
+    assert_eq!(backup.status, 200, "{}", backup.text);
+    put(&server, "/api/default/types/T/k", "2").await;
+    let name = backup.json["name"].as_str().expect("a name");
+    assert!(backup.json["bytes"].as_u64().expect("a size") > 4096);
+    let store = Store::open(server.file("backups").join(name)).expect("a store");
+    let env = store.existing_env("default").expect("opened").expect("it is in the backup");
+    assert_eq!(env.get("T", "k").expect("read").expect("a document").value, 1);
+    let absent = post(&server, "/api/other/backup", "").await;
+    assert_eq!((absent.status, code(&absent.json)), (404, "ENVIRONMENT_NOT_FOUND"));
+
+    let without = Server::start(&LOCAL.replace("backup_path = \"backups\"\n", ""));
+    let refused = post(&without, "/api/default/backup", "").await;
+    assert_eq!((refused.status, code(&refused.json)), (409, "BACKUP_UNAVAILABLE"));
+}

@@ -1,0 +1,118 @@
+//! The log: every clock once, and each change fits the one before.
+
+use std::collections::HashMap;
+
+use super::{Check, Finding, Pair, next_start};
+use crate::engine::Table;
+use crate::keys::{self, TypeId};
+use crate::log::{EntryRecord, Op, decode, entry_bytes};
+use crate::{Clock, Error, lookup};
+
+/// The last change of a document in the log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Last {
+    pub(super) clock: Clock,
+    pub(super) is_removal: bool,
+}
+
+/// What the kept part of the log says about documents.
+#[derive(Debug, Default)]
+pub(super) struct Logged {
+    /// By key of `Documents`.
+    pub(super) last: HashMap<Vec<u8>, Last>,
+    /// The first change that is kept.
+    pub(super) kept_from: Clock,
+}
+
+/// What the next change has to fit.
+struct Before {
+    clock: Clock,
+    time: u64,
+    transaction: u64,
+    total_bytes: u64,
+}
+
+impl Check<'_> {
+    pub(super) async fn log(&mut self) -> Result<Logged, Error> {
+        let head = lookup::head(self.view).await?.clock;
+        let (mut logged, mut before) = (Logged::default(), None);
+        let mut start = Some(keys::log(Clock::ZERO).to_vec());
+        while let Some(from) = start {
+            let batch = self.batch(Table::Log, &from, None).await?;
+            for pair in &batch {
+                self.change(pair, &mut before, &mut logged);
+            }
+            start = next_start(&batch);
+        }
+        let end = before.map_or(Clock::ZERO, |before| before.clock);
+        if end < head {
+            self.report.add(Finding::LogGap { missing: end.plus(1), next: None });
+        } else if end > head {
+            let why = format!("it is beyond the log's head, {head}");
+            self.report.add(Finding::LogEntry { clock: end, why });
+        }
+        Ok(logged)
+    }
+
+    fn change(&mut self, (key, value): &Pair, before: &mut Option<Before>, logged: &mut Logged) {
+        self.report.changes += 1;
+        let Ok(clock) = <[u8; 8]>::try_from(key.as_slice()).map(Clock::from_bytes) else {
+            let why = format!("its key has {} bytes", key.len());
+            return self.report.add(Finding::LogEntry { clock: Clock::ZERO, why });
+        };
+        match before {
+            None => logged.kept_from = clock,
+            Some(before) if before.clock.plus(1) != clock => {
+                let missing = before.clock.plus(1);
+                self.report.add(Finding::LogGap { missing, next: Some(clock) });
+            }
+            Some(_) => {}
+        }
+        let entry = match decode(clock, value) {
+            Ok(entry) => entry,
+            Err(error) => {
+                return self.report.add(Finding::LogEntry { clock, why: error.to_string() });
+            }
+        };
+        if let Some(why) = self.contradiction(clock, &entry, before.as_ref()) {
+            self.report.add(Finding::LogEntry { clock, why: why.into() });
+        }
+        *before = Some(Before {
+            clock,
+            time: entry.time,
+            transaction: entry.transaction,
+            total_bytes: entry.total_bytes,
+        });
+        let at = keys::document(TypeId(entry.type_id), entry.key);
+        if let Some(last) = logged.last.get(&at)
+            && last.clock.number() != entry.previous
+            && !(last.is_removal && entry.previous == 0)
+        {
+            let why = format!("the version before it is {}, not {}", last.clock, entry.previous);
+            self.report.add(Finding::LogEntry { clock, why });
+        }
+        logged.last.insert(at, Last { clock, is_removal: entry.op != Op::Put });
+    }
+
+    fn contradiction(
+        &self,
+        clock: Clock,
+        entry: &EntryRecord<'_>,
+        before: Option<&Before>,
+    ) -> Option<&'static str> {
+        if self.catalog.type_name(TypeId(entry.type_id)).is_none() {
+            return Some("its type is not in the catalogue");
+        }
+        if entry.previous >= clock.number() || entry.transaction > clock.number() {
+            return Some("it refers to what comes after it");
+        }
+        let before = before.filter(|before| before.clock.plus(1) == clock)?;
+        let same = entry.transaction == before.transaction;
+        let follows = if same { entry.time == before.time } else { entry.time > before.time };
+        if !follows {
+            return Some("its time does not follow from the change before");
+        }
+        let bytes = before.total_bytes + entry_bytes(entry.key, entry.json);
+        (entry.total_bytes != bytes).then_some("it counts the log's bytes otherwise")
+    }
+}

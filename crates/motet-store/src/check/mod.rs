@@ -1,0 +1,137 @@
+//! Whether an environment is what it must be: the log without gaps, documents equal to their last
+//! change, indexes and expiries equal to what follows from the documents.
+//!
+//! Everything is read from one view, in batches; the check holds in memory one record for every
+//! document that the kept part of the log is about.
+
+mod documents;
+mod finding;
+mod indexes;
+mod log;
+
+use core::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::catalog::Catalog;
+use crate::document::is_own_name;
+use crate::engine::{Table, View};
+use crate::shared::Shared;
+use crate::{Error, keys, lookup};
+
+pub use finding::Finding;
+
+/// What a check looked at and found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckReport {
+    /// Documents that were looked at, expired ones with them.
+    pub documents: u64,
+    /// Changes of the log.
+    pub changes: u64,
+    /// Entries of indexes.
+    pub index_entries: u64,
+    /// Entries of the index of expiries.
+    pub expiries: u64,
+    /// What is not as it must be, up to [`FINDINGS_MAX`]; empty if all is well.
+    pub findings: Vec<Finding>,
+    /// How much more was found.
+    pub findings_left_out: u64,
+}
+
+impl CheckReport {
+    /// Whether all is as it must be.
+    #[must_use]
+    pub const fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    fn add(&mut self, finding: Finding) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(finding);
+        } else {
+            self.findings_left_out += 1;
+        }
+    }
+}
+
+/// A check at work.
+struct Check<'v> {
+    view: &'v dyn View,
+    catalog: Arc<Catalog>,
+    report: CheckReport,
+}
+
+/// Checks one environment.
+pub(crate) async fn run(shared: &Shared) -> Result<CheckReport, Error> {
+    let view = shared.engine.view().await?;
+    // Not the one that is kept: what lies in the environment is what is checked.
+    let catalog = Arc::new(Catalog::load(view.as_ref()).await?);
+    let mut check = Check { view: view.as_ref(), catalog, report: CheckReport::default() };
+    let last = check.log().await?;
+    check.documents(last).await?;
+    check.indexes().await?;
+    check.expiries().await?;
+    Ok(check.report)
+}
+
+/// A key and its value.
+type Pair = (Vec<u8>, Vec<u8>);
+
+impl Check<'_> {
+    /// The next entries of a table from a key on and below another.
+    async fn batch(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> Result<Vec<Pair>, Error> {
+        let mut pairs = Vec::new();
+        let mut show = |key: &[u8], value: &[u8]| {
+            pairs.push((key.to_vec(), value.to_vec()));
+            let full = pairs.len() == BATCH;
+            if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        lookup::range(self.view, table, from, to, &mut show).await?;
+        Ok(pairs)
+    }
+
+    /// The values of these keys, in their order.
+    async fn values(&self, table: Table, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
+        let mut values = vec![None; keys.len()];
+        let mut each = |place: usize, value: Option<&[u8]>| {
+            values[place] = value.map(<[u8]>::to_vec);
+        };
+        self.view.get_many(table, &keys, &mut each).await?;
+        Ok(values)
+    }
+
+    /// Whether a document is the store's own, which no log has.
+    fn is_own(&self, at: &[u8]) -> bool {
+        let name = keys::split_document(at).and_then(|(id, _)| self.catalog.type_name(id));
+        name.is_some_and(is_own_name)
+    }
+
+    /// A document's type and key, for people.
+    fn name(&self, at: &[u8]) -> (String, String) {
+        match keys::split_document(at) {
+            None => (String::new(), format!("{at:02x?}")),
+            Some((type_id, key)) => {
+                let name = self.catalog.type_name(type_id);
+                (name.map_or_else(|| format!("type {}", type_id.0), str::to_owned), key.to_owned())
+            }
+        }
+    }
+}
+
+/// Where to go on after a batch; `None` if it was the last.
+fn next_start(batch: &[Pair]) -> Option<Vec<u8>> {
+    let (last, _) = batch.last()?;
+    (batch.len() == BATCH).then(|| keys::just_after(last.clone()))
+}
+
+/// The most findings that a report names.
+pub const FINDINGS_MAX: usize = 1_000;
+
+/// How many entries are looked at at once.
+const BATCH: usize = 512;
