@@ -31,6 +31,22 @@ pub(crate) fn debian(packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Makes sure that `strace` is there, and says whether it may trace. Only Linux has it.
+pub(crate) fn tracer() -> Result<bool> {
+    if !cfg!(target_os = "linux") {
+        return Ok(false);
+    }
+    if on_path("strace").is_none() {
+        if !is_debian_root() {
+            bail!("strace is missing: install it, the tests of power cuts record writes with it");
+        }
+        debian(&["strace"])?;
+    }
+    let mut probe = command("strace");
+    probe.args(["-o", "/dev/null", "true"]);
+    Ok(process::capture(&mut probe, MINUTE).is_ok())
+}
+
 /// Makes sure that a cargo subcommand is there; builds it when it is not.
 pub(crate) fn cargo_tool(name: &str) -> Result<()> {
     if has_cargo_tool(name) {

@@ -8,6 +8,7 @@ use crate::document::{Document, Record};
 use crate::engine::Table;
 use crate::index::{Entry, Index, IndexState, is_cleared};
 use crate::keys::{self, TypeId};
+use crate::value::successor;
 use crate::{Error, lookup};
 
 /// The values that the entry before has in a unique index, and whose it is.
@@ -31,7 +32,7 @@ impl Check<'_> {
     /// Every document has its entries.
     async fn entries_of_documents(&mut self, index: &Index) -> Result<(), Error> {
         let all = keys::document(index.type_id(), "");
-        let end = keys::after_prefix(&all);
+        let end = successor(&all);
         let mut start = Some(all);
         while let Some(from) = start {
             let batch = self.batch(Table::Documents, &from, end.as_deref()).await?;
@@ -58,7 +59,7 @@ impl Check<'_> {
     /// Every entry follows from a document, and in a unique index from one alone.
     async fn documents_of_entries(&mut self, index: &Index) -> Result<(), Error> {
         let prefix = index.prefix();
-        let end = keys::after_prefix(&prefix);
+        let end = successor(&prefix);
         let (mut start, mut holder) = (Some(prefix.to_vec()), None);
         while let Some(from) = start {
             let batch = self.batch(Table::Index, &from, end.as_deref()).await?;
@@ -124,7 +125,7 @@ impl Check<'_> {
             if !known.contains(&id) && !is_cleared(self.view, id).await? {
                 self.report.add(Finding::UnknownIndex { id });
             }
-            let Some(next) = keys::after_prefix(&id.to_be_bytes()) else { return Ok(()) };
+            let Some(next) = successor(&id.to_be_bytes()) else { return Ok(()) };
             from = next;
         }
     }
