@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
-use super::{Server, api_form, method, room};
+use super::{Call, Server, api_form, room};
 use crate::config::Span;
 
 /// Bytes in the body of a call.
@@ -88,7 +88,7 @@ pub(super) async fn carry_out(
     method: &str,
     body: &[u8],
 ) -> Result<Box<RawValue>, ApiError> {
-    let call = method::parse(method, body)?;
+    let call = Call::parse(method, body)?;
     room::check(&call.request, server.config.client.queue_max_size)?;
     let answer = server.hub.api(call.request).await;
     let result = answer.unwrap_or_else(|gone| {

@@ -10,7 +10,9 @@ mod origin;
 mod room;
 mod websocket;
 
+pub use batch::{Batch, Command};
 pub use gate::Gate;
+pub use method::Call;
 pub use origin::Origins;
 
 use std::sync::Arc;

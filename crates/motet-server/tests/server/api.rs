@@ -88,6 +88,26 @@ async fn a_batch_answers_each_call_in_its_place() {
 }
 
 #[tokio::test]
+async fn a_publication_with_two_payloads_is_refused_wherever_it_stands() {
+    let server = Server::start(OPEN);
+    for (method, channels) in
+        [("publish", r#""channel":"a""#), ("broadcast", r#""channels":["a"]"#)]
+    {
+        let body = format!(r#"{{{channels},"data":1,"b64data":"MQ=="}}"#);
+        let batch = format!(r#"{{"commands":[{{"{method}":{body}}}]}}"#);
+        for error in [
+            &call(&server, method, &body).await["error"],
+            &call(&server, "batch", &batch).await["replies"][0]["error"],
+        ] {
+            assert_eq!(error["code"], 107, "{method}: {error}");
+            assert!(error["message"].as_str().is_some_and(|text| text.contains("b64data")));
+        }
+    }
+    let answer = call(&server, "history", r#"{"channel":"a"}"#).await;
+    assert_eq!(answer["result"]["offset"], 0, "nothing was published: {answer}");
+}
+
+#[tokio::test]
 async fn a_batch_that_could_be_misread_is_refused_before_any_of_it_is_done() {
     let server = Server::start(OPEN);
     let publish = r#"{"publish":{"channel":"a","data":1}}"#;
