@@ -56,7 +56,8 @@ pub fn router(server: Arc<Server>) -> Router {
         router = router.route("/health", get(health));
     }
     if config.prometheus.enabled {
-        router = router.route("/metrics", get(metrics));
+        let admit = middleware::from_fn_with_state(server.clone(), api::admit_by_host);
+        router = router.route("/metrics", get(metrics).route_layer(admit));
     }
     if is_api_on(config) {
         let admit = middleware::from_fn_with_state(server.clone(), api::admit);

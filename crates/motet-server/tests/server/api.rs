@@ -169,11 +169,39 @@ async fn health_and_metrics_are_served() {
     let server = Server::start(OPEN);
     for (path, part) in [("/health", "{}"), ("/metrics", "motet_clients 0")] {
         let mut stream = TcpStream::connect(server.address).await.expect("connected");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let host = server.address;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.expect("sent");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("answered");
         assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(part), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_not_read_under_a_name_that_was_made_to_point_here() {
+    let server = Server::start(OPEN);
+    let (address, port) = (server.address, server.address.port());
+    let listed = Server::start(&OPEN.replace(
+        "insecure = true\n[",
+        "insecure = true\nallowed_origins = [\"https://a.test\"]\n[",
+    ));
+    for (server, headers, status) in [
+        (&server, "Host: evil.test\r\n".to_owned(), 403),
+        (&server, format!("Host: evil.test:{port}\r\n"), 403),
+        (&server, "Host: evil.test\r\nX-API-Key: wrong\r\n".to_owned(), 403),
+        (&server, "Host: metrics.test\r\nX-API-Key: key\r\n".to_owned(), 200),
+        (&server, format!("Host: {address}\r\n"), 200),
+        (&server, format!("Host: localhost:{port}\r\n"), 200),
+        (&listed, "Host: metrics.test\r\n".to_owned(), 200),
+    ] {
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        let request = format!("GET /metrics HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("answered");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{headers}: {answer}");
+        assert_eq!(answer.contains("motet_clients"), status == 200, "{headers}: {answer}");
     }
 }
 
