@@ -51,7 +51,7 @@ describe("B11: a page that has missed messages", () => {
   test("B11: waits no longer than for a thousand messages", async (t) => {
     const { bus, tabs } = await scene(t, 2);
     const { page, seen } = await holeInFrontOf(bus, tabs, 1_001);
-    assert.ok(seen.gapAtMs - seen.heardAtMs < HOLE_WAIT_MS, `after ${seen.gapAtMs - seen.heardAtMs} ms`);
+    assert.ok(seen.gapAtMs < seen.timerAtMs, `${seen.gapAtMs - seen.timerAtMs} ms after a timer that is due before the wait ends`);
     assert.deepEqual([seen.reason, seen.from, seen.to], ["repair-timeout", 3, 12]);
     assert.deepEqual(seqs(await messagesUpTo(page, 2_013, TOPIC)), [1, 2, 3, ...range(1_013, 2_013)]);
   });
@@ -72,9 +72,12 @@ test("B11: gets a backlog that is larger than what the server lets wait for a sl
 interface Hole {
   readonly page: Tab;
   readonly postedAtMs: number;
-  /** The gap, and when the page heard of what lies behind the hole. */
+  /**
+   * The gap, and when a timer fired that the page set when it heard of what lies behind the hole, and that is due
+   * shortly before the wait would end. However late a busy machine runs them, timers run in the order of their times.
+   */
   readonly seen: {
-    readonly heardAtMs: number;
+    readonly timerAtMs: number;
     readonly gapAtMs: number;
     readonly reason: string;
     readonly from?: number;
@@ -93,10 +96,12 @@ async function holeInFrontOf(bus: BusFixture, tabs: readonly Tab[], count: numbe
   const [last] = (await messagesUpTo(page, 3, TOPIC)).slice(-1);
   const outsider = await Outsider.open(bus);
   const channel = outsider.data(TOPIC);
-  await page.evaluate((name: string) => {
+  await page.evaluate((name: string, timerMs: number) => {
     const listener = new BroadcastChannel(name);
-    listener.onmessage = () => Object.assign(globalThis, { heardAtMs: performance.timeOrigin + performance.now() });
-  }, channel);
+    const heard = (): unknown =>
+      setTimeout(() => Object.assign(globalThis, { timerAtMs: performance.timeOrigin + performance.now() }), timerMs);
+    listener.addEventListener("message", heard, { once: true });
+  }, channel, HOLE_WAIT_MS - 100);
   const { owner: from, routeFence } = await authority(page, TOPIC);
   const heads = range(13, 12 + count).map((offset, slot) => [offset, 10, slot]);
   const payloads = heads.map(([offset = 0]) => ({ seq: 1_000 + offset }));
@@ -106,8 +111,8 @@ async function holeInFrontOf(bus: BusFixture, tabs: readonly Tab[], count: numbe
   const seen = await until("the page tells the gap", NOTICED_WITHIN_MS, () =>
     page.evaluate(() => {
       const gap = B.log.find((entry): entry is GapEntry => entry.kind === "gap");
-      const { heardAtMs } = globalThis as unknown as { heardAtMs: number };
-      return gap && { heardAtMs, gapAtMs: gap.atMs, reason: gap.reason, from: gap.from?.offset, to: gap.to?.offset };
+      const { timerAtMs } = globalThis as unknown as { timerAtMs?: number };
+      return gap && timerAtMs !== undefined && { timerAtMs, gapAtMs: gap.atMs, reason: gap.reason, from: gap.from?.offset, to: gap.to?.offset };
     }),
   );
   return { page, postedAtMs, seen: seen as Hole["seen"] };

@@ -3,10 +3,14 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
 import { moreMessages, steady, subscribed } from "./bus-page.ts";
-import { until, type Tab } from "./driver/index.ts";
+import { nowMs, until, type Tab } from "./driver/index.ts";
 
 const TOPIC = "prices";
 const SPACING_MS = 20;
+/** An owner that is frozen without notice is replaced within this. */
+const FROZEN_REPLACED_MS = 4_000;
+/** What a busy machine may add. */
+const SLACK_MS = 2_000;
 
 async function scene(t: TestContext, count: number): Promise<{ bus: BusFixture; tabs: Tab[] }> {
   const bus = await BusFixture.start(t);
@@ -63,8 +67,11 @@ describe("B9: a frozen page", () => {
       const { bus, tabs } = await scene(t, 3);
       const owner = await bus.owner(TOPIC, tabs);
       const others = tabs.filter((tab) => tab !== owner);
-      await owner[way]();
+      const frozenAtMs = await owner[way]();
       await bus.owner(TOPIC, others);
+      const tookMs = nowMs() - frozenAtMs;
+      t.diagnostic(`replaced after ${Math.round(tookMs)} ms`);
+      assert.ok(tookMs < FROZEN_REPLACED_MS + SLACK_MS, `replaced after ${tookMs} ms`);
       for (const tab of others) await moreMessages(tab, 50);
       await (way === "stop" ? owner.cont() : owner.resume());
       await moreMessages(owner, 50);

@@ -33,9 +33,9 @@ interface PlatformPage {
 
 declare const T: PlatformPage;
 
-const NOTICED_WITHIN_MS = 2_000;
-/** Generous beside the tens of milliseconds that are usual, because test machines are busy. */
-const LOCK_FREE_WITHIN_MS = 1_000;
+const NOTICED_WITHIN_MS = 10_000;
+/** Generous beside the tens of milliseconds that are usual, because test machines are busy. No timeout frees a lock. */
+const LOCK_FREE_WITHIN_MS = 5_000;
 /** How long something that must not happen is watched for. */
 const QUIET_FOR_MS = 700;
 
@@ -209,9 +209,10 @@ test("timers of a hidden page's worker keep their rate", async (t) => {
     T.startWorker();
     T.tell({ action: "ticks", intervalMs: 50 });
   });
-  const ticks = await noted(hidden, "tick", 60, 6_000);
+  // A busy machine delays some of them; throttled to one a second they would take a minute.
+  const ticks = await noted(hidden, "tick", 60, 30_000);
   const spanMs = (ticks[59]?.atMs ?? 0) - (ticks[0]?.atMs ?? 0);
-  assert.ok(spanMs < 4_000, `60 ticks of 50 ms took ${spanMs} ms`);
+  assert.ok(spanMs < 20_000, `60 ticks of 50 ms took ${spanMs} ms`);
 });
 
 test("a SharedWorker dies with the process of its creator, frees its lock, and tells no client", async (t) => {

@@ -14,7 +14,9 @@ const SOON_MS = 15_000;
 /** Delays grow from this, doubling, up to 30 s; what is drawn lies between nothing and the bound. */
 const FIRST_DELAY_MS_MAX = 100;
 /** What a busy machine may add to a delay. */
-const SLACK_MS = 1_000;
+const SLACK_MS = 5_000;
+/** How soon an attempt follows the network's return on a busy machine; the delay that it cuts short is drawn from up to 25 s. */
+const AT_ONCE_MS = 3_000;
 
 const subscribes = ({ relay }: RelayedBus): Command[] => relay.commands.filter(({ kind }) => kind === "subscribe");
 
@@ -138,7 +140,7 @@ describe("B15: attempts to connect", () => {
       await running(tab);
       assert.equal(connections.length, known + 1);
       const delayMs = (connections[known]?.atMs ?? 0) - atMs;
-      assert.ok(delayMs < SLACK_MS, `${delayMs} ms after the network was back`);
+      assert.ok(delayMs < AT_ONCE_MS, `${delayMs} ms after the network was back`);
     }
   });
 

@@ -15,6 +15,8 @@ const SPACING_MS = 20;
 const SOON_MS = 15_000;
 /** How long something that must not happen is watched for. */
 const QUIET_FOR_MS = 2_000;
+/** What is refused does not wait for its deadline, which is 10 s. The first has to wait for the connection, on a busy machine. */
+const AT_ONCE_MS = 5_000;
 
 declare global {
   /** Subscription of a topic that the server refuses. */
@@ -137,7 +139,7 @@ test("B15: a publication over a connection refused for good is rejected at once,
       return { code: error?.code, serverCode: error?.serverCode, tookMs: performance.now() - askedMs };
     }, TOPIC, seq);
     assert.deepEqual([code, serverCode], ["CONNECT_REJECTED", 101]);
-    assert.ok(tookMs < 2_000, `told after ${tookMs} ms`);
+    assert.ok(tookMs < AT_ONCE_MS, `told after ${tookMs} ms`);
   }
   assert.equal(scene.relay.connections.length, 1);
   scene.relay.rules = {};

@@ -108,21 +108,27 @@ describe("B26: a SharedWorker that dies without a word", () => {
 
 test("B26: a SharedWorker that could not load its module serves the page that comes when it can", async (t) => {
   const file = new URL("../../packages/motet/dist/wasm/node/motet_web_bg.wasm", import.meta.url);
-  let missing = true;
+  let refusals = 0;
+  let refusalsMax = Infinity;
   const bus = await BusFixture.start(t, {
     connect: { host: "shared", wasmUrl: { node: "/node.wasm" } },
     site: {
       handlers: {
         "/node.wasm": (_, response) => {
-          if (missing) response.writeHead(503).end();
-          else response.setHeader("content-type", "application/wasm").end(readFileSync(file));
+          if (refusals < refusalsMax) {
+            refusals += 1;
+            response.writeHead(503).end();
+          } else response.setHeader("content-type", "application/wasm").end(readFileSync(file));
         },
       },
     },
   });
   const first = await bus.open();
   await first.waitFor("is told", SOON_MS, () => B.bus.status.state === "degraded");
-  missing = false;
+  // The first page goes on trying. Right after an attempt that failed none is under way whose failure the second page
+  // would be told.
+  refusalsMax = refusals + 1;
+  await until("the module is asked for once more", SOON_MS, () => refusals === refusalsMax);
   const second = await bus.open({ topics: [TOPIC] });
   const found = await second.evaluate(() => ({ host: B.bus.status.host, errors: B.errors.length }));
   assert.deepEqual(found, { host: { kind: "shared-worker", reason: "wanted: shared" }, errors: 0 });

@@ -103,7 +103,7 @@ impl Metrics {
         let subscriptions = gauge("subscriptions", "Subscriptions");
         let waiting_bytes = gauge("waiting_bytes", "Bytes that wait to be written to connections");
         let streams = gauge("streams", "Streams that the broker keeps");
-        let stream_bytes = gauge("stream_bytes", "Bytes of the publications in them");
+        let stream_bytes = gauge("stream_bytes", "Bytes of them and their publications");
         let store = StoreMetrics::register(&mut registry);
         Self {
             registry,

@@ -9,7 +9,7 @@ use motet_protocol::{Instant, Rng};
 use super::dedupe::Dedupe;
 use super::epochs::Epochs;
 use super::presence::Presence;
-use super::stream::{Due, Stream, kept_size};
+use super::stream::{Due, Stream, kept_size, stream_size};
 use super::{
     Answer, Broker, BrokerError, BrokerEvent, BrokerOp, BrokerRequest, HistoryPage, HistoryQuery,
     PublishOptions, Published, Retention,
@@ -28,7 +28,9 @@ pub struct MemoryBrokerOptions {
     /// Streams kept at most. One more takes the place of the stream whose position alone is left
     /// and would be forgotten first; where there is none it is refused.
     pub streams_max: usize,
-    /// Bytes of publications kept at most; beyond it publications are refused.
+    /// Bytes kept at most: of publications, and what each stream takes by itself. Beyond it streams
+    /// whose position alone is left make room, those that would be forgotten first before others,
+    /// and where that is not enough publications are refused.
     pub bytes_max: usize,
 }
 
@@ -48,7 +50,7 @@ impl Default for MemoryBrokerOptions {
 pub struct MemoryBrokerStats {
     /// Streams, those of which only the position is left among them.
     pub streams: usize,
-    /// Bytes of the publications in them.
+    /// Bytes of them and of the publications in them.
     pub bytes: usize,
     /// Publications refused so far because there was no room.
     pub refused: u64,
@@ -61,7 +63,7 @@ pub struct MemoryBroker<P> {
     /// somebody is subscribed to.
     streams: HashMap<Arc<str>, Stream<P>>,
     streams_max: usize,
-    /// Bytes of all publications kept.
+    /// Bytes of all streams and of all publications in them.
     bytes: usize,
     bytes_max: usize,
     refused: u64,
@@ -210,17 +212,15 @@ impl<P: Payload> MemoryBroker<P> {
         }
         let freed = stream.map_or(0, |stream| stream.next_freed(retention));
         let is_new = stream.is_none();
-        if self.bytes - freed + kept_size(publication) > self.bytes_max
-            || is_new && !self.make_room_for_a_stream()
-        {
+        let grown = kept_size(publication) + if is_new { stream_size(channel) } else { 0 };
+        if !self.make_room(channel, grown.saturating_sub(freed)) {
             self.refused += 1;
             return Err(BrokerError::Full);
         }
-        let epoch = || self.epochs.of(channel);
-        let stream = self
-            .streams
-            .entry(channel.clone())
-            .or_insert_with(|| Stream::new(now, retention, epoch()));
+        if is_new {
+            self.add(channel, Stream::new(now, retention, self.epochs.of(channel)));
+        }
+        let stream = self.streams.get_mut(channel).expect("it was there or was just added");
         if let Some(version) = &options.version {
             stream.set_version(version.clone());
         }
@@ -231,14 +231,35 @@ impl<P: Payload> MemoryBroker<P> {
         Ok(Published { position, suppressed: false })
     }
 
-    /// False when there are as many streams as allowed and all have publications.
-    fn make_room_for_a_stream(&mut self) -> bool {
-        if self.streams.len() < self.streams_max {
-            return true;
+    /// Makes room for so many bytes more in a channel's stream, and for the stream if it is new, at
+    /// the cost of other streams that have only their position left. Where these are too few
+    /// (their names not counted, which would take a look at each) nothing is forgotten, and this is
+    /// false.
+    fn make_room(&mut self, channel: &Arc<str>, grown: usize) -> bool {
+        let known = self.streams.get(channel);
+        let is_new = known.is_none();
+        let is_position = known.is_some_and(|s| matches!(s.scheduled, Some((_, Due::Position))));
+        let spare = self.positions.len() - usize::from(is_position);
+        let mut surplus =
+            (self.streams.len() + usize::from(is_new)).saturating_sub(self.streams_max);
+        let mut excess = (self.bytes + grown).saturating_sub(self.bytes_max);
+        if surplus.max(excess.div_ceil(stream_size(""))) > spare {
+            return false;
         }
-        let Some((_, first)) = self.positions.first().cloned() else { return false };
-        self.forget(&first);
+        while surplus > 0 || excess > 0 {
+            let mut others = self.positions.iter().map(|(_, other)| other);
+            let first = others.find(|other| *other != channel).cloned();
+            let first = first.expect("there are enough of them");
+            self.forget(&first);
+            surplus = surplus.saturating_sub(1);
+            excess = excess.saturating_sub(stream_size(&first));
+        }
         true
+    }
+
+    fn add(&mut self, channel: &Arc<str>, stream: Stream<P>) {
+        self.bytes += stream_size(channel);
+        self.streams.insert(channel.clone(), stream);
     }
 
     fn read(
@@ -254,8 +275,8 @@ impl<P: Payload> MemoryBroker<P> {
             let page = stream.read(query);
             // Its epoch can be told again, so only subscribers are worth the memory: to them the
             // stream must not begin anew because another one does.
-            if self.subscribed.contains(channel) && self.make_room_for_a_stream() {
-                self.streams.insert(channel.clone(), stream);
+            if self.subscribed.contains(channel) && self.make_room(channel, stream_size(channel)) {
+                self.add(channel, stream);
                 self.schedule(channel);
             }
             return page;
@@ -300,6 +321,7 @@ impl<P: Payload> MemoryBroker<P> {
 
     fn forget(&mut self, channel: &Arc<str>) {
         let Some(stream) = self.streams.remove(channel) else { return };
+        self.bytes -= stream_size(channel);
         match stream.scheduled {
             Some((at, Due::Publication)) => self.expiries.remove(&(at, channel.clone())),
             Some((at, Due::Position)) => self.positions.remove(&(at, channel.clone())),
@@ -417,20 +439,24 @@ mod tests {
     #[test]
     fn a_publication_beyond_the_bytes_is_refused_until_others_have_expired() {
         let size = kept_size(&Publication::new(1_u64));
-        let options = MemoryBrokerOptions { bytes_max: 4 * size, ..MemoryBrokerOptions::default() };
+        let streams = stream_size("a") + stream_size("b");
+        let bytes_max = streams + 4 * size;
+        let options = MemoryBrokerOptions { bytes_max, ..MemoryBrokerOptions::default() };
         let mut broker = broker(options);
         for channel in ["a", "a", "a", "b", "a", "a"] {
             publish(&mut broker, Instant::ZERO, channel).expect("in the place of an older one");
         }
         assert_eq!(publish(&mut broker, Instant::ZERO, "b").err(), Some(BrokerError::Full));
-        let full = MemoryBrokerStats { streams: 2, bytes: 4 * size, refused: 1 };
+        let full = MemoryBrokerStats { streams: 2, bytes: bytes_max, refused: 1 };
         assert_eq!(broker.stats(), full);
         let later = Instant::ZERO + KEPT.ttl;
         broker.handle_timeout(later);
         publish(&mut broker, later, "b").expect("there is room again");
-        assert_eq!(broker.stats().bytes, size);
+        assert_eq!(broker.stats().bytes, streams + size);
         ask(&mut broker, later, "b", BrokerOp::RemoveHistory).expect("done");
-        assert_eq!(broker.stats().bytes, 0);
+        assert_eq!(broker.stats().bytes, streams);
+        broker.handle_timeout(later + KEPT.meta_ttl);
+        assert_eq!(broker.stats(), MemoryBrokerStats { refused: 1, ..Default::default() });
     }
 
     #[test]
@@ -446,5 +472,45 @@ mod tests {
         assert_eq!(broker.stats().streams, 2);
         assert_ne!(epoch(&mut broker, "a"), first, "it is told that its stream began anew");
         assert_eq!(epoch(&mut broker, "b"), second);
+    }
+
+    #[test]
+    fn small_publications_to_ever_new_channels_fill_the_bytes_by_their_streams() {
+        let bytes_max = 100_000;
+        let options = MemoryBrokerOptions { bytes_max, ..MemoryBrokerOptions::default() };
+        let mut broker = broker(options);
+        let name = |number: usize| format!("channel {number:04}");
+        let count = bytes_max / (stream_size(&name(0)) + kept_size(&Publication::new(1_u64)));
+        for number in 0..count {
+            publish(&mut broker, Instant::ZERO, &name(number)).expect("room");
+        }
+        let refused = publish(&mut broker, Instant::ZERO, &name(count));
+        assert_eq!(refused.err(), Some(BrokerError::Full));
+        assert_eq!(broker.stats().streams, count);
+    }
+
+    #[test]
+    fn positions_give_way_to_publications_but_not_to_one_that_does_not_fit_even_so() {
+        let size = stream_size("a") + kept_size(&Publication::new(1_u64));
+        let options = MemoryBrokerOptions { bytes_max: 3 * size, ..MemoryBrokerOptions::default() };
+        let mut broker = broker(options);
+        for channel in ["a", "b", "c"] {
+            publish(&mut broker, Instant::ZERO, channel).expect("room");
+        }
+        let later = Instant::ZERO + KEPT.ttl;
+        broker.handle_timeout(later);
+        let epochs = ["a", "b", "c"].map(|channel| epoch(&mut broker, channel));
+        let options = PublishOptions { retention: KEPT, idempotency: None, version: None };
+        let mut large = Publication::new(1_u64);
+        large.tags.insert("tag".into(), "x".repeat(3 * size));
+        let refused = ask(&mut broker, later, "a", BrokerOp::Publish(Box::new(large), options));
+        assert_eq!(refused.err(), Some(BrokerError::Full));
+        assert_eq!(["a", "b", "c"].map(|channel| epoch(&mut broker, channel)), epochs);
+        for channel in ["a", "a", "a", "d"] {
+            publish(&mut broker, later, channel).expect("in the place of b and c");
+        }
+        assert_eq!(epoch(&mut broker, "a"), epochs[0], "a stream does not make room for itself");
+        assert_ne!(epoch(&mut broker, "b"), epochs[1], "it is told that its stream began anew");
+        assert!(broker.stats().bytes <= 3 * size);
     }
 }

@@ -46,6 +46,8 @@ pub struct Framing {
     publication_bytes_max: usize,
     /// Commands share a frame up to this size.
     frame_bytes_max: usize,
+    /// The limit that the server was said to have.
+    said_bytes_max: usize,
     /// The largest frame of this connection.
     largest: Written,
 }
@@ -66,8 +68,17 @@ impl Framing {
             command_bytes_max: frame_bytes_max,
             publication_bytes_max: frame_bytes_max,
             frame_bytes_max,
+            said_bytes_max: frame_bytes_max,
             largest: Written::default(),
         }
+    }
+
+    /// Takes the server's limit for what it was said to be again. A close can be mistaken, or the
+    /// server may have been given another limit: whoever asks to try anew is not held to what was
+    /// learnt before.
+    pub fn forget_refusals(&mut self) {
+        self.publication_bytes_max = self.said_bytes_max;
+        self.frame_bytes_max = self.said_bytes_max;
     }
 
     /// A connection begins.
@@ -275,6 +286,25 @@ mod tests {
         let (frames, left_out) = pack(&mut framing, commands());
         assert_eq!(left_out, [(41, ErrorCode::PayloadTooLarge)]);
         assert!(frames.len() > 1, "the others go out as before");
+    }
+
+    #[test]
+    fn what_was_learnt_from_a_refusal_can_be_forgotten() {
+        let mut framing = Framing::new(100);
+        for commands in [vec![publish(1, "1")], vec![publish(2, "2"), subscribe(3, 1)]] {
+            framing.begin();
+            pack(&mut framing, commands);
+            framing.refused();
+        }
+        let both = || vec![publish(4, "4"), publish(5, "5")];
+        framing.begin();
+        let refused = [(4, ErrorCode::PayloadTooLarge), (5, ErrorCode::PayloadTooLarge)];
+        assert_eq!(pack(&mut framing, both()).1, refused);
+        framing.forget_refusals();
+        let (frames, left_out) = pack(&mut framing, both());
+        assert_eq!((frames.len(), left_out), (1, vec![]), "they share a frame as before");
+        let large = vec![publish(6, &"9".repeat(200))];
+        assert_eq!(pack(&mut framing, large).1, [(6, ErrorCode::PayloadTooLarge)]);
     }
 
     #[test]

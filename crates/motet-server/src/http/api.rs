@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
-use super::{Server, api_form, method, room};
+use super::{Call, Server, api_form, room};
 use crate::config::Span;
 
 /// Bytes in the body of a call.
@@ -88,7 +88,7 @@ pub(super) async fn carry_out(
     method: &str,
     body: &[u8],
 ) -> Result<Box<RawValue>, ApiError> {
-    let call = method::parse(method, body)?;
+    let call = Call::parse(method, body)?;
     room::check(&call.request, server.config.client.queue_max_size)?;
     let answer = server.hub.api(call.request).await;
     let result = answer.unwrap_or_else(|gone| {
@@ -99,9 +99,26 @@ pub(super) async fn carry_out(
     result.map(|result| api_form::result(result, call.pattern.as_deref(), uptime))
 }
 
-/// The answer to a caller who may not call; `None` for one who sent the key. Where none is needed every program of this machine may
-/// call, and no web page but those that may connect: any page that a developer visits can send
-/// requests to this machine.
+/// Lets a request through that was made to a name of this machine, where the server is for this
+/// machine only. What is read without a key must not be read by a page whose name was made to
+/// point here.
+pub(super) async fn admit_by_host(
+    State(server): State<Arc<Server>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (headers, query) = (request.headers(), request.uri().query());
+    if !is_host_admitted(&server, headers) && !is_key_given(&server, headers, query) {
+        return forbidden(
+            "it is read at localhost: where another name is needed, send the API key",
+        );
+    }
+    next.run(request).await
+}
+
+/// The answer to a caller who may not call; `None` for one who sent the key. Where none is needed
+/// every program of this machine may call, and no web page but those that may connect: any page
+/// that a developer visits can send requests to this machine.
 fn refusal(server: &Server, headers: &HeaderMap, query: Option<&str>) -> Option<Response> {
     if is_key_given(server, headers, query) {
         return None;
@@ -109,18 +126,21 @@ fn refusal(server: &Server, headers: &HeaderMap, query: Option<&str>) -> Option<
     if !server.config.http_api.insecure {
         return Some(unauthorized());
     }
-    let admitted = |name, admit: &dyn Fn(&str) -> bool| {
-        headers.get(name).is_none_or(|value| value.to_str().is_ok_and(admit))
-    };
-    if !admitted(header::ORIGIN, &|origin| server.origins.admit(origin)) {
+    let origin = headers.get(header::ORIGIN);
+    if !origin.is_none_or(|value| value.to_str().is_ok_and(|name| server.origins.admit(name))) {
         return Some(forbidden(
             "this origin may not call the API: list it in client.allowed_origins",
         ));
     }
-    if !admitted(header::HOST, &|host| server.origins.admit_host(host)) {
+    if !is_host_admitted(server, headers) {
         return Some(forbidden("an API without a key is called at localhost: set http_api.key"));
     }
     None
+}
+
+fn is_host_admitted(server: &Server, headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST);
+    host.is_none_or(|value| value.to_str().is_ok_and(|name| server.origins.admit_host(name)))
 }
 
 /// Whether the caller sent the key. Digests are compared, so that the time it takes tells nothing

@@ -22,18 +22,31 @@ const COMMANDS_MAX: usize = 10_000;
 /// a long history many times over.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// The calls run one after the other: the hub answers each at once, so `parallel`, which callers
-/// may send, would gain nothing.
+/// The calls of one request. They run one after the other: the hub answers each at once, so
+/// `parallel`, which callers may send, would gain nothing.
 #[derive(serde::Deserialize)]
-struct Batch<'a> {
+pub struct Batch<'a> {
+    /// In the order of their answers.
     #[serde(borrow)]
-    commands: Vec<Command<'a>>,
+    pub commands: Vec<Command<'a>>,
 }
 
 /// An object whose one key is the method.
-struct Command<'a> {
-    method: String,
-    body: &'a RawValue,
+pub struct Command<'a> {
+    /// The name of the call.
+    pub method: String,
+    /// What would be the body of the call by itself.
+    pub body: &'a RawValue,
+}
+
+impl<'a> Batch<'a> {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// What is wrong in the text, and where.
+    pub fn parse(body: &'a [u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(body)
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Command<'a> {
@@ -63,7 +76,7 @@ impl<'de> Visitor<'de> for OneMethod {
 }
 
 pub(super) async fn call(State(server): State<Arc<Server>>, body: Bytes) -> Response {
-    let batch: Batch<'_> = match serde_json::from_slice(&body) {
+    let batch = match Batch::parse(&body) {
         Ok(batch) => batch,
         Err(cause) => return api::bad_request(StatusCode::BAD_REQUEST, &cause.to_string()),
     };

@@ -15,11 +15,13 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 /// A call that was understood.
-pub(super) struct Call {
-    pub(super) method: &'static str,
-    pub(super) request: ApiRequest<Bytes>,
+pub struct Call {
+    /// Its name in the path.
+    pub method: &'static str,
+    /// What the hub is asked.
+    pub request: ApiRequest<Bytes>,
     /// Names of channels to list; `*` stands for any text.
-    pub(super) pattern: Option<String>,
+    pub pattern: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -120,54 +122,56 @@ struct Read {
     pattern: Option<String>,
 }
 
-/// Reads a call.
-///
-/// # Errors
-/// 104 for a method that is not known, 107 for a body that lacks something.
-pub(super) fn parse(method: &str, body: &[u8]) -> Result<Call, ApiError> {
-    let call = |method, request| Ok(Call { method, request, pattern: None });
-    match method {
-        "publish" => {
-            let form: Publish = form(body)?;
-            let channel = required(form.channel.clone(), "channel")?;
-            call("publish", ApiRequest::Publish(form.publication()?, channel))
+impl Call {
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// 104 for a method that is not known, 107 for a body that lacks something.
+    pub fn parse(method: &str, body: &[u8]) -> Result<Self, ApiError> {
+        let call = |method, request| Ok(Self { method, request, pattern: None });
+        match method {
+            "publish" => {
+                let form: Publish = form(body)?;
+                let channel = required(form.channel.clone(), "channel")?;
+                call("publish", ApiRequest::Publish(form.publication()?, channel))
+            }
+            "broadcast" => {
+                let form: Publish = form(body)?;
+                let channels = form.channels.clone();
+                call("broadcast", ApiRequest::Broadcast(form.publication()?, channels))
+            }
+            "subscribe" => call("subscribe", ApiRequest::Subscribe(Box::new(subscribe(body)?))),
+            "unsubscribe" => {
+                let Target { user, client, channel, .. } = target(body)?;
+                call("unsubscribe", ApiRequest::Unsubscribe { user, channel, client })
+            }
+            "disconnect" => call("disconnect", disconnect(target(body)?)?),
+            "refresh" => {
+                let Target { user, client, expired, expire_at, .. } = target(body)?;
+                let expires_in = time_until(expire_at);
+                call("refresh", ApiRequest::Refresh { user, client, expired, expires_in })
+            }
+            "presence" => call("presence", ApiRequest::Presence(channel(body)?)),
+            "presence_stats" => call("presence_stats", ApiRequest::PresenceStats(channel(body)?)),
+            "history" => {
+                let Read { channel, limit, since, reverse, .. } = form(body)?;
+                let channel = required(channel, "channel")?;
+                let since = since.map(Position::into_stream_position);
+                call("history", ApiRequest::History { channel, limit, since, reverse })
+            }
+            "history_remove" => call("history_remove", ApiRequest::HistoryRemove(channel(body)?)),
+            "channels" => {
+                let Read { pattern, .. } = form(body)?;
+                let pattern = pattern.filter(|pattern| !pattern.is_empty());
+                Ok(Self { method: "channels", request: ApiRequest::Channels, pattern })
+            }
+            "info" => {
+                // It takes nothing, but a caller whose body is broken is told here as elsewhere.
+                let _: BTreeMap<String, IgnoredAny> = form(body)?;
+                call("info", ApiRequest::Info)
+            }
+            _ => Err(ApiErrorCode::MethodNotFound.into()),
         }
-        "broadcast" => {
-            let form: Publish = form(body)?;
-            let channels = form.channels.clone();
-            call("broadcast", ApiRequest::Broadcast(form.publication()?, channels))
-        }
-        "subscribe" => call("subscribe", ApiRequest::Subscribe(Box::new(subscribe(body)?))),
-        "unsubscribe" => {
-            let Target { user, client, channel, .. } = target(body)?;
-            call("unsubscribe", ApiRequest::Unsubscribe { user, channel, client })
-        }
-        "disconnect" => call("disconnect", disconnect(target(body)?)?),
-        "refresh" => {
-            let Target { user, client, expired, expire_at, .. } = target(body)?;
-            let expires_in = time_until(expire_at);
-            call("refresh", ApiRequest::Refresh { user, client, expired, expires_in })
-        }
-        "presence" => call("presence", ApiRequest::Presence(channel(body)?)),
-        "presence_stats" => call("presence_stats", ApiRequest::PresenceStats(channel(body)?)),
-        "history" => {
-            let Read { channel, limit, since, reverse, .. } = form(body)?;
-            let channel = required(channel, "channel")?;
-            let since = since.map(Position::into_stream_position);
-            call("history", ApiRequest::History { channel, limit, since, reverse })
-        }
-        "history_remove" => call("history_remove", ApiRequest::HistoryRemove(channel(body)?)),
-        "channels" => {
-            let Read { pattern, .. } = form(body)?;
-            let pattern = pattern.filter(|pattern| !pattern.is_empty());
-            Ok(Call { method: "channels", request: ApiRequest::Channels, pattern })
-        }
-        "info" => {
-            // It takes nothing, but a caller whose body is broken is told here as elsewhere.
-            let _: BTreeMap<String, IgnoredAny> = form(body)?;
-            call("info", ApiRequest::Info)
-        }
-        _ => Err(ApiErrorCode::MethodNotFound.into()),
     }
 }
 
@@ -245,9 +249,13 @@ fn time_until(expire_at: u64) -> Option<Duration> {
     (expire_at > 0).then(|| Duration::from_secs(expire_at).saturating_sub(now))
 }
 
-/// A payload given as embedded JSON or in base64; the latter wins.
+/// A payload given as embedded JSON or in base64. Of two the caller would lose one without a word.
 fn payload(json: Option<Box<RawValue>>, base64: Option<String>) -> Result<Option<Bytes>, ApiError> {
     if let Some(base64) = base64.filter(|text| !text.is_empty()) {
+        if json.is_some() {
+            let text = "a payload is given as JSON or in base64 (b64data, b64info), not as both";
+            return Err(ApiError::bad_request(text));
+        }
         let bytes = STANDARD.decode(base64);
         let bytes = bytes.map_err(|cause| ApiError::bad_request(&format!("base64: {cause}")))?;
         return Ok(Some(Bytes::from(bytes)));
@@ -280,17 +288,20 @@ mod tests {
     use super::*;
 
     fn code(method: &str, body: &str) -> ApiErrorCode {
-        parse(method, body.as_bytes()).err().expect("an error").code
+        Call::parse(method, body.as_bytes()).err().expect("an error").code
     }
 
     #[test]
-    fn a_call_that_lacks_something_is_a_bad_request() {
+    fn a_call_that_lacks_something_or_contradicts_itself_is_a_bad_request() {
         for (method, body) in [
             ("publish", "{"),
             ("publish", r#"{"data":1}"#),
             ("publish", r#"{"channel":"a"}"#),
             ("publish", r#"{"channel":"a","b64data":"?"}"#),
+            ("publish", r#"{"channel":"a","data":1,"b64data":"MQ=="}"#),
+            ("broadcast", r#"{"channels":["a"],"data":1,"b64data":"MQ=="}"#),
             ("subscribe", r#"{"user":"1"}"#),
+            ("subscribe", r#"{"user":"1","channel":"a","info":1,"b64info":"MQ=="}"#),
             ("disconnect", "{}"),
             ("history", ""),
             ("info", "{"),
@@ -298,7 +309,12 @@ mod tests {
         ] {
             assert_eq!(code(method, body), ApiErrorCode::BadRequest, "{method} {body}");
         }
-        assert!(["", "{}"].iter().all(|body| parse("info", body.as_bytes()).is_ok()));
+        let either = [
+            r#"{"channel":"a","data":1,"b64data":""}"#,
+            r#"{"channel":"a","data":null,"b64data":"MQ=="}"#,
+        ];
+        assert!(either.iter().all(|body| Call::parse("publish", body.as_bytes()).is_ok()));
+        assert!(["", "{}"].iter().all(|body| Call::parse("info", body.as_bytes()).is_ok()));
         assert_eq!(code("nothing", "{}"), ApiErrorCode::MethodNotFound);
     }
 
@@ -311,14 +327,14 @@ mod tests {
             assert_eq!(code("disconnect", &body), ApiErrorCode::BadRequest, "{body}");
         }
         for body in [body(0, ""), body(3_000, ""), body(4_999, &"x".repeat(123))] {
-            assert!(parse("disconnect", body.as_bytes()).is_ok(), "{body}");
+            assert!(Call::parse("disconnect", body.as_bytes()).is_ok(), "{body}");
         }
     }
 
     #[test]
     fn a_payload_passes_through_as_it_was_written() {
         let body = br#"{"channel":"a","data":{ "n" : 1.50 }}"#;
-        let call = parse("publish", body).unwrap_or_else(|error| panic!("{error}"));
+        let call = Call::parse("publish", body).unwrap_or_else(|error| panic!("{error}"));
         let ApiRequest::Publish(publish, _) = call.request else { panic!("a publication") };
         assert_eq!(publish.data, br#"{ "n" : 1.50 }"#.as_slice());
     }

@@ -11,7 +11,9 @@ mod room;
 mod store;
 mod websocket;
 
+pub use batch::{Batch, Command};
 pub use gate::Gate;
+pub use method::Call;
 pub use origin::Origins;
 pub use store::StoreApi;
 
@@ -58,7 +60,8 @@ pub fn router(server: Arc<Server>) -> Router {
         router = router.route("/health", get(health));
     }
     if config.prometheus.enabled {
-        router = router.route("/metrics", get(metrics));
+        let admit = middleware::from_fn_with_state(server.clone(), api::admit_by_host);
+        router = router.route("/metrics", get(metrics).route_layer(admit));
     }
     if is_api_on(config) {
         let admit = middleware::from_fn_with_state(server.clone(), api::admit);

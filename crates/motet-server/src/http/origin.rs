@@ -43,7 +43,8 @@ impl Origins {
         }
     }
 
-    /// Whether a request for this host may call an API that asks for no key. A page whose name was
+    /// Whether a request for this host may have what asks for no key: an API without one, and the
+    /// metrics. A page whose name was
     /// made to point to this machine is of no other origin in its browser's eyes.
     #[must_use]
     pub fn admit_host(&self, host: &str) -> bool {

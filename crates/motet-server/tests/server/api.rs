@@ -88,6 +88,26 @@ async fn a_batch_answers_each_call_in_its_place() {
 }
 
 #[tokio::test]
+async fn a_publication_with_two_payloads_is_refused_wherever_it_stands() {
+    let server = Server::start(OPEN);
+    for (method, channels) in
+        [("publish", r#""channel":"a""#), ("broadcast", r#""channels":["a"]"#)]
+    {
+        let body = format!(r#"{{{channels},"data":1,"b64data":"MQ=="}}"#);
+        let batch = format!(r#"{{"commands":[{{"{method}":{body}}}]}}"#);
+        for error in [
+            &call(&server, method, &body).await["error"],
+            &call(&server, "batch", &batch).await["replies"][0]["error"],
+        ] {
+            assert_eq!(error["code"], 107, "{method}: {error}");
+            assert!(error["message"].as_str().is_some_and(|text| text.contains("b64data")));
+        }
+    }
+    let answer = call(&server, "history", r#"{"channel":"a"}"#).await;
+    assert_eq!(answer["result"]["offset"], 0, "nothing was published: {answer}");
+}
+
+#[tokio::test]
 async fn a_batch_that_could_be_misread_is_refused_before_any_of_it_is_done() {
     let server = Server::start(OPEN);
     let publish = r#"{"publish":{"channel":"a","data":1}}"#;
@@ -149,11 +169,39 @@ async fn health_and_metrics_are_served() {
     let server = Server::start(OPEN);
     for (path, part) in [("/health", "{}"), ("/metrics", "motet_clients 0")] {
         let mut stream = TcpStream::connect(server.address).await.expect("connected");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let host = server.address;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.expect("sent");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("answered");
         assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(part), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_not_read_under_a_name_that_was_made_to_point_here() {
+    let server = Server::start(OPEN);
+    let (address, port) = (server.address, server.address.port());
+    let listed = Server::start(&OPEN.replace(
+        "insecure = true\n[",
+        "insecure = true\nallowed_origins = [\"https://a.test\"]\n[",
+    ));
+    for (server, headers, status) in [
+        (&server, "Host: evil.test\r\n".to_owned(), 403),
+        (&server, format!("Host: evil.test:{port}\r\n"), 403),
+        (&server, "Host: evil.test\r\nX-API-Key: wrong\r\n".to_owned(), 403),
+        (&server, "Host: metrics.test\r\nX-API-Key: key\r\n".to_owned(), 200),
+        (&server, format!("Host: {address}\r\n"), 200),
+        (&server, format!("Host: localhost:{port}\r\n"), 200),
+        (&listed, "Host: metrics.test\r\n".to_owned(), 200),
+    ] {
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        let request = format!("GET /metrics HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("answered");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{headers}: {answer}");
+        assert_eq!(answer.contains("motet_clients"), status == 200, "{headers}: {answer}");
     }
 }
 

@@ -247,7 +247,7 @@ async fn until_clients(server: &Server, wanted: u64) {
 
 pub(crate) async fn metric(server: &Server, name: &str) -> u64 {
     let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("connected");
-    let request = "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.expect("sent");
     let mut text = String::new();
     stream.read_to_string(&mut text).await.expect("answered");

@@ -8,6 +8,7 @@ use std::rc::{Rc, Weak};
 use motet_cluster::frame::ToPage;
 use motet_cluster::node::{Node, NodeEvent, NodeInput, NodeOutput, NodePacket};
 use motet_cluster::{ClusterName, Packet, name::SHARDS};
+use motet_protocol::transport::TransportOp;
 use motet_protocol::{Error, ErrorCode, Instant, NodeId};
 use motet_realtime::client::{Client, Input, Output};
 use wasm_bindgen::prelude::*;
@@ -305,7 +306,12 @@ impl Driver {
             NodeOutput::Data { shard, packet } => self.post_data(shard, &packet),
             NodeOutput::Port { client, packet } => self.ports.post(client, &packet),
             NodeOutput::Lock(op) => self.locks.operate(&op),
-            NodeOutput::Transport(op) => self.hear(Heard::Transport(Input::Op(op))),
+            NodeOutput::Transport(op) => {
+                if matches!(op, TransportOp::Retry) {
+                    self.sockets.forget_refusals();
+                }
+                self.hear(Heard::Transport(Input::Op(op)));
+            }
             NodeOutput::Event(NodeEvent::BadFrames(_)) => self.count_bad_frames(1),
             NodeOutput::Event(NodeEvent::BuildSkew(node)) => self.tell_skew(node),
             // For simulators and tests; in a browser the page's snapshot shows the same.

@@ -157,6 +157,11 @@ impl Sockets {
         }
     }
 
+    /// What the server refused for its size may be tried again.
+    pub(super) fn forget_refusals(&self) {
+        self.framing.borrow_mut().forget_refusals();
+    }
+
     pub(super) fn close(&self, id: SocketId) {
         if let Some(current) = self.current.borrow().as_ref().filter(|current| current.id == id) {
             drop(current.socket.close());
