@@ -29,13 +29,13 @@ export interface Course {
 /** How the work went over time. Journals of the same worker, before and after it was killed, are one row. */
 export function courseOf(journals: ReadonlyMap<string, readonly Entry[]>, happenings: readonly Happening[]): Course {
   const commits = [...journals].flatMap(([worker, entries]) =>
-    entries.filter((entry) => entry.changes !== undefined).map((entry) => ({ worker: rowOf(worker), ...entry })));
+    entries.filter(({ changes }) => changes !== undefined).map(({ beganUs, endedUs }) => ({ worker: rowOf(worker), beganUs, endedUs })));
   const from = commits.reduce((least, { beganUs }) => Math.min(least, beganUs), Infinity) / 1_000;
   const to = commits.reduce((most, { endedUs }) => Math.max(most, endedUs), 0) / 1_000;
   // The last bin is not whole.
   const bins = Math.max(1, Math.floor((to - from) / BIN_MS));
   const binOf = (endedUs: number): number => Math.floor((endedUs / 1_000 - from) / BIN_MS);
-  const workers = [...new Set([...journals.keys()].map(rowOf))].toSorted();
+  const workers = [...new Set([...journals.keys()].map(rowOf))];
   const rates = workers.map((worker) => ({ worker, values: Array.from({ length: bins }, () => 0) }));
   const took: number[][] = Array.from({ length: bins }, () => []);
   for (const { worker, beganUs, endedUs } of commits) {
@@ -49,7 +49,7 @@ export function courseOf(journals: ReadonlyMap<string, readonly Entry[]>, happen
     rates,
     p50Ms: took.map((times) => quantile(times, 0.5)),
     p99Ms: took.map((times) => quantile(times, 0.99)),
-    happenings: happenings.map(({ title, worker, atMs }) => ({ title: `${worker} ${title}`, second: (atMs - from) / 1_000 })),
+    happenings: happenings.map(({ title, worker, atMs }) => ({ title: `${rowOf(worker)} ${title}`, second: (atMs - from) / 1_000 })),
   };
 }
 
@@ -88,7 +88,7 @@ const stacked = [];
 course.rates.forEach(({ values }, index) => stacked.push(values.map((value, at) => value + (stacked[index - 1]?.[at] ?? 0))));
 const marks = { hooks: { draw: [(chart) => {
   const { ctx, bbox } = chart;
-  ctx.save(); ctx.strokeStyle = ctx.fillStyle = "#c62a2f"; ctx.font = "13px system-ui"; ctx.setLineDash([5, 4]);
+  ctx.save(); ctx.strokeStyle = ctx.fillStyle = "#c62a2f"; ctx.font = "13px system-ui"; ctx.textAlign = "left"; ctx.setLineDash([5, 4]);
   course.happenings.forEach(({ title, second }, index) => {
     const x = chart.valToPos(second, "x", true);
     ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
@@ -101,7 +101,7 @@ const common = { width: ${SIZE.width - 48}, height: 340, plugins: [marks], legen
 const x = { time: false };
 const rows = course.rates.map(({ worker }, index) => ({ label: worker, stroke: COLOURS[index], fill: COLOURS[index] + "66", points: { show: false } }));
 // The highest of a stack is drawn first, so that the lower ones lie on it.
-new uPlot({ ...common, title: "Commits a second, all durable", scales: { x }, series: [{}, ...rows.toReversed()] },
+new uPlot({ ...common, title: "Commits a second, all durable", scales: { x, y: { range: (_, least, most) => [0, most * 1.15] } }, series: [{}, ...rows.toReversed()] },
   [course.seconds, ...stacked.toReversed()], document.querySelector("#rate"));
 new uPlot({ ...common, title: "Time to commit, in ms", scales: { x, y: { distr: 3 } }, series: [{},
   { label: "p50", stroke: "#0f8a8a", width: 2, points: { show: false } },

@@ -13,10 +13,13 @@ const flight = (clock: number, key: string, passengers: number, previous?: numbe
   clock, type: "Flight", key, op: "put", timeMs: clock, transaction, value: { passengers }, ...(previous === undefined ? {} : { previous }),
 });
 
+const journal = (op: string, beganUs: number, changes: NonNullable<Entry["changes"]>): Entry[] => [
+  { op, beganUs, endedUs: beganUs + 10, changes },
+];
+
 /** Two flights are imported; one worker moves a passenger, then another books a seat. */
 function sound(): History {
   const booking: Change = { clock: 5, type: "Booking", key: "w-1", op: "put", timeMs: 5, transaction: 5, value: { flight: "b" } };
-  const journal = (op: string, beganUs: number, changes: Entry["changes"]): Entry[] => [{ op, beganUs, endedUs: beganUs + 10, changes: changes ?? [] }];
   return {
     log: [
       flight(1, "a", 100, undefined, 1),

@@ -3,6 +3,8 @@
 //! Each writes down what it was acknowledged, in a journal of its own, for a judge who trusts
 //! neither it nor the store.
 
+#![allow(clippy::print_stdout, reason = "how far it is, is for whoever watches")]
+
 mod indexes;
 mod journal;
 mod work;

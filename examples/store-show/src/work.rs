@@ -49,9 +49,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);
     std::thread::spawn(move || {
-        let mut one = [0];
-        // A line, its end and an error all mean the same.
-        std::io::stdin().read(&mut one).ok();
+        // A byte, the end and an error all mean the same.
+        std::io::stdin().read_exact(&mut [0]).ok();
         told.store(true, Ordering::Relaxed);
     });
     let mut worker = Worker {

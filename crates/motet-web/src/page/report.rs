@@ -2,7 +2,7 @@
 
 use motet_cluster::client::{ClientOutput, ClientStatus, ErrorSource, Gap, SubscriptionState};
 use motet_cluster::frame::GapReason;
-use motet_protocol::{Error, Position};
+use motet_protocol::{Error, NodeId, Position};
 use wasm_bindgen::prelude::*;
 
 use super::hooks::Hooks;
@@ -80,7 +80,7 @@ fn tell_status(hooks: &Hooks, status: &ClientStatus) -> Result<(), JsValue> {
         ClientStatus::Suspended => hooks.status(3, None, &NOTHING),
         ClientStatus::Recovering => hooks.status(4, None, &NOTHING),
         ClientStatus::Degraded { node, error } => {
-            hooks.status(5, node.map(|node| node.to_hex()), &to_object(error))
+            hooks.status(5, node.map(NodeId::to_hex), &to_object(error))
         }
         ClientStatus::Failed(error) => hooks.status(6, None, &to_object(error)),
         ClientStatus::Closing => hooks.status(7, None, &NOTHING),
