@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::workspace::{cargo, target};
+use crate::workspace::{cargo, root, target};
 use crate::{browser, demo, npm, process, wasm};
 
 const BUS: &str = "bench/bus/main.ts";
 const REALTIME: &str = "motet-bench-realtime";
 const STORE: &str = "motet-bench-store";
+const LMDB_JS: &str = "bench/store/lmdb-js.ts";
 const BUILD_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// Measures the bus in real tabs.
@@ -27,8 +28,10 @@ pub(crate) fn bus(rest: &[String]) -> Result<()> {
 pub(crate) fn store(rest: &[String]) -> Result<()> {
     println!("Building the store and its peers, optimised");
     process::run(cargo().args(["build", "--quiet", "--release", "--package", STORE]), BUILD_LIMIT)?;
+    npm::install()?;
     let mut bench = crate::workspace::command(target().join("release").join(STORE));
-    process::foreground(bench.args(rest))
+    bench.env("MOTET_LMDB_JS", root().join(LMDB_JS)).args(rest);
+    process::foreground(&mut bench)
 }
 
 /// Measures the realtime server.

@@ -1,5 +1,5 @@
 //! `cargo xtask bench store`: the figures of the document store, beside a bare loop that writes the
-//! same bytes through LMDB, and beside redb and SQLite, on the same disk in the same run.
+//! same bytes through LMDB, and beside redb, SQLite and npm `lmdb`, on the same disk in the same run.
 
 #![allow(
     clippy::print_stdout,
@@ -8,6 +8,7 @@
 )]
 
 mod bare;
+mod lmdb_js;
 mod peers;
 mod reads;
 mod rounds;

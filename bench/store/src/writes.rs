@@ -9,6 +9,7 @@ use motet_bench_figures::Figure;
 use motet_store::{Env, IndexSpec, IndexState, Store, Write};
 
 use crate::bare::Bare;
+use crate::lmdb_js::LmdbJs;
 use crate::peers::{Redb, Sqlite};
 use crate::rounds::Runs;
 use crate::sample::Sample;
@@ -25,11 +26,13 @@ pub(crate) fn batches(folder: &Path, scale: &Scale, indexed: bool) -> Result<Vec
     let mut bare = Bare::open(&folder.join("bare"))?;
     let mut redb = Redb::open(&folder.join("redb"))?;
     let mut sqlite = Sqlite::open(&folder.join("sqlite"))?;
+    let mut lmdb_js = LmdbJs::open(&folder.join("lmdb-js"), indexed)?;
     if indexed {
         index(&env)?;
         sqlite.add_indexes()?;
     }
-    let [mut ours, mut bares, mut redbs, mut sqlites] = [(); 4].map(|()| Runs::default());
+    let [mut ours, mut bares, mut redbs, mut sqlites, mut lmdb_jss] =
+        [(); 5].map(|()| Runs::default());
     for round in 0..scale.rounds {
         for batch in 0..scale.batches {
             let first = (round * scale.batches + batch) * BATCH;
@@ -38,6 +41,8 @@ pub(crate) fn batches(folder: &Path, scale: &Scale, indexed: bool) -> Result<Vec
             bares.time(BATCH, || bare.write(&samples, indexed))?;
             redbs.time(BATCH, || redb.write(&samples, indexed))?;
             sqlites.time(BATCH, || sqlite.write(&samples))?;
+            lmdb_js.prepare(first, BATCH)?;
+            lmdb_jss.time(BATCH, || lmdb_js.write())?;
         }
     }
     let figure = |value: &Runs, peer: &str, of: &Runs| {
@@ -45,7 +50,12 @@ pub(crate) fn batches(folder: &Path, scale: &Scale, indexed: bool) -> Result<Vec
         Figure::new(name, value.median(), "/s").beside(peer, of.median())
     };
     let floor = figure(&ours, "bare LMDB", &bares).ratio_at_least(0.7).of_runs(ours.all());
-    Ok(vec![floor, figure(&ours, "redb", &redbs), figure(&ours, "SQLite", &sqlites)])
+    Ok(vec![
+        floor,
+        figure(&ours, "redb", &redbs),
+        figure(&ours, "SQLite", &sqlites),
+        figure(&ours, "lmdb-js", &lmdb_jss),
+    ])
 }
 
 /// Single writes from 64 threads at once, with 2 indexes.
