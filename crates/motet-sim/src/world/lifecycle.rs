@@ -127,9 +127,10 @@ impl World {
         for tab in 0..self.tabs.len() {
             match self.tabs[tab].state {
                 TabState::Frozen(_) => self.thaw_tab(tab),
-                // If it was cached this moment, what it lets go of is still on its way.
+                // If it was cached this moment, what it lets go of is still on its way: a worker that
+                // was ended keeps its locks for up to 300 ms.
                 TabState::Cached => {
-                    self.agenda.insert(self.now + 10 * MS, Event::Later(Later::Restore(tab)));
+                    self.agenda.insert(self.now + 310 * MS, Event::Later(Later::Restore(tab)));
                 }
                 TabState::Empty | TabState::Open => {}
             }
