@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::document::check_name;
 use crate::engine::lmdb::{self, Compaction, Lmdb};
@@ -51,7 +51,9 @@ struct Inner {
 /// A store on disk.
 struct Files {
     path: PathBuf,
-    poker: Arc<Poker>,
+    /// Started with the first environment; `None` if the system has no place for it, which costs
+    /// time and nothing else.
+    poker: OnceLock<Option<Arc<Poker>>>,
     listeners: Arc<Listeners>,
 }
 
@@ -77,9 +79,8 @@ impl Store {
     /// As for [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self, Error> {
         let path = prepare(path.as_ref())?;
-        let listeners = Arc::new(Listeners::default());
-        let poker = Poker::start(&path, random()?, Arc::clone(&listeners) as Arc<dyn Wake>)?;
-        Ok(Self::new(options, Some(Files { path, poker: Arc::new(poker), listeners })))
+        let (poker, listeners) = (OnceLock::new(), Arc::default());
+        Ok(Self::new(options, Some(Files { path, poker, listeners })))
     }
 
     /// A store whose documents go with the process.
@@ -203,7 +204,7 @@ impl Inner {
                 instance: random()?,
                 limits: self.options.limits,
                 wall_clock: system_clock(),
-                outward: self.files.as_ref().map(|files| Arc::clone(&files.poker) as Arc<dyn Wake>),
+                outward: self.files.as_ref().and_then(Files::poker),
             },
         ));
         if let Some(files) = &self.files {
@@ -226,6 +227,14 @@ impl Files {
             entries.map_err(|cause| Error::io(format!("listing {}", path.display()), cause))?;
         let names = entries.iter().filter_map(|entry| entry.file_name().into_string().ok());
         Ok(names.filter(|name| check_name(name).is_ok()).collect())
+    }
+
+    fn poker(&self) -> Option<Arc<dyn Wake>> {
+        let start = || {
+            let listeners = Arc::clone(&self.listeners) as Arc<dyn Wake>;
+            Poker::start(&self.path, random().ok()?, listeners).ok().map(Arc::new)
+        };
+        self.poker.get_or_init(start).clone().map(|poker| poker as Arc<dyn Wake>)
     }
 }
 
