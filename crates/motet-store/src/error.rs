@@ -82,6 +82,12 @@ pub enum Error {
         /// What gives it away.
         why: &'static str,
     },
+    /// A copy is being made here, or one was cut short.
+    #[error("{path} holds a part of a copy", path = path.display())]
+    CopyUnfinished {
+        /// Where the copy was to be.
+        path: PathBuf,
+    },
     /// The files are a store's, of a later format.
     #[error("the store has format {found}, this build knows up to {known}")]
     StoreNewer {
@@ -368,6 +374,7 @@ impl Error {
             Self::ReadOnly { .. } => ErrorCode::StoreReadOnly,
             Self::InUse { .. } => ErrorCode::StoreInUse,
             Self::NotAStore { .. } => ErrorCode::NotAStore,
+            Self::CopyUnfinished { .. } => ErrorCode::CopyUnfinished,
             Self::StoreNewer { .. } => ErrorCode::StoreNewer,
             Self::Corrupt { .. } => ErrorCode::StoreCorrupt,
             Self::WriterStalled { .. } => ErrorCode::WriterStalled,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::document::check_name;
 use crate::engine::lmdb::{self, Compaction, Lmdb};
 use crate::engine::{Engine, memory::Memory, system_clock};
+use crate::root::{self, ENVIRONMENTS};
 use crate::shared::{Driver, Shared};
 use crate::signal::poke::Poker;
 use crate::signal::{Signal, Wake};
@@ -67,8 +68,8 @@ impl Store {
     /// of processes may have it open.
     ///
     /// # Errors
-    /// [`Error::NotAStore`] if the directory holds something else; [`Error::ReadOnly`] and
-    /// [`Error::Io`].
+    /// [`Error::NotAStore`] if the directory holds something else; [`Error::CopyUnfinished`] if it
+    /// holds a part of a copy; [`Error::StoreNewer`], [`Error::ReadOnly`] and [`Error::Io`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(path, StoreOptions::default())
     }
@@ -78,9 +79,21 @@ impl Store {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self, Error> {
-        let path = prepare(path.as_ref())?;
+        Ok(Self::on_disk(root::open_or_make(path.as_ref())?, options))
+    }
+
+    /// Opens a store that is there already, and makes nothing in its directory: for looking at a
+    /// store, a backup perhaps, where a misspelt path must not become a new one.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open), and [`Error::NotAStore`] if there is none.
+    pub fn open_existing(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self, Error> {
+        Ok(Self::on_disk(root::find(path.as_ref())?, options))
+    }
+
+    fn on_disk(path: PathBuf, options: StoreOptions) -> Self {
         let (poker, listeners) = (OnceLock::new(), Arc::default());
-        Ok(Self::new(options, Some(Files { path, poker, listeners })))
+        Self::new(options, Some(Files { path, poker, listeners }))
     }
 
     /// A store whose documents go with the process.
@@ -131,17 +144,20 @@ impl Store {
             return Ok(Some(env.clone()));
         }
         match &self.inner.files {
-            Some(files) if files.environment(name).is_dir() => self.env(name).map(Some),
+            Some(files) if !lmdb::is_vacant(&files.environment(name)) => self.env(name).map(Some),
             _ => Ok(None),
         }
     }
 
     /// Copies these environments, each as it is at one moment, into a store of its own in a
-    /// directory that is absent or empty. Writers go on meanwhile.
+    /// directory that is absent or empty. Writers go on meanwhile. Until everything is there the
+    /// directory is no store: who opens it is told [`Error::CopyUnfinished`].
     ///
     /// # Errors
-    /// [`Error::NotAStore`] if something is there already; [`Error::DiskFull`],
-    /// [`Error::ReadOnly`] and [`Error::Io`]. What was copied till then is removed.
+    /// [`Error::NotAStore`] if something is there already, if the directory is within a store, or if
+    /// there is no such environment; [`Error::CopyUnfinished`] if another copy was begun there;
+    /// [`Error::DiskFull`], [`Error::ReadOnly`] and [`Error::Io`]. What was copied till then is
+    /// removed.
     pub fn copy_to(&self, path: impl AsRef<Path>, environments: &[&str]) -> Result<(), Error> {
         let path = path.as_ref();
         let Some(files) = &self.inner.files else {
@@ -150,17 +166,16 @@ impl Store {
                 why: "a store in memory has no files",
             });
         };
-        expect_vacant(path)?;
-        let copied = environments.iter().try_for_each(|name| {
+        for name in environments {
             check_name(name)?;
-            let engine = Lmdb::open(files.environment(name), &self.inner.options.engine)?;
-            engine.copy_to(path.join(ENVIRONMENTS).join(name))
-        });
-        if copied.is_err() {
-            // Nothing was there before, and half a copy is none; the first error is the one to tell.
-            fs::remove_dir_all(path.join(ENVIRONMENTS)).ok();
+            files.expect_environment(name)?;
         }
-        copied
+        let mut copying = root::Copying::begin(path)?;
+        for name in environments {
+            let engine = Lmdb::open(files.environment(name), &self.inner.options.engine)?;
+            engine.copy_to(copying.environment(name)?)?;
+        }
+        copying.finish()
     }
 
     /// Compacts an environment that nobody has open, here or elsewhere: the room of its free pages
@@ -175,11 +190,8 @@ impl Store {
             let why = "a store in memory has no files";
             return Err(Error::NotAStore { path: name.into(), why });
         };
-        let path = files.environment(name);
-        if !path.is_dir() {
-            return Err(Error::NotAStore { path, why: "there is no such environment" });
-        }
-        lmdb::compact(path, &self.inner.options.engine)
+        files.expect_environment(name)?;
+        lmdb::compact(files.environment(name), &self.inner.options.engine)
     }
 
     fn open_environments(&self) -> MutexGuard<'_, HashMap<String, Env>> {
@@ -222,11 +234,23 @@ impl Files {
 
     fn environments(&self) -> Result<Vec<String>, Error> {
         let path = self.path.join(ENVIRONMENTS);
-        let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries = match fs::read_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+        };
         let entries =
             entries.map_err(|cause| Error::io(format!("listing {}", path.display()), cause))?;
-        let names = entries.iter().filter_map(|entry| entry.file_name().into_string().ok());
+        let there = entries.iter().filter(|entry| !lmdb::is_vacant(&entry.path()));
+        let names = there.filter_map(|entry| entry.file_name().into_string().ok());
         Ok(names.filter(|name| check_name(name).is_ok()).collect())
+    }
+
+    fn expect_environment(&self, name: &str) -> Result<(), Error> {
+        let path = self.environment(name);
+        if lmdb::is_vacant(&path) {
+            return Err(Error::NotAStore { path, why: "there is no such environment" });
+        }
+        Ok(())
     }
 
     fn poker(&self) -> Option<Arc<dyn Wake>> {
@@ -253,39 +277,6 @@ impl Wake for Listeners {
     }
 }
 
-/// Makes the directory if it is absent, and refuses one that holds something else.
-fn prepare(path: &Path) -> Result<PathBuf, Error> {
-    let environments = path.join(ENVIRONMENTS);
-    let is_foreign = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
-        && !environments.is_dir();
-    if is_foreign || path.is_file() {
-        let why = "it is not empty and has no environments";
-        return Err(Error::NotAStore { path: path.into(), why });
-    }
-    fs::create_dir_all(&environments).map_err(|cause| match cause.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            Error::ReadOnly { path: path.into() }
-        }
-        io::ErrorKind::StorageFull => Error::DiskFull,
-        _ => Error::io(format!("making {}", environments.display()), cause),
-    })?;
-    let found = path.canonicalize();
-    found.map_err(|cause| Error::io(format!("looking for {}", path.display()), cause))
-}
-
-/// Refuses a directory that holds anything.
-fn expect_vacant(path: &Path) -> Result<(), Error> {
-    let holds_something =
-        path.is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-    if holds_something {
-        return Err(Error::NotAStore { path: path.into(), why: "it is not empty" });
-    }
-    Ok(())
-}
-
 fn random() -> Result<u64, Error> {
     getrandom::u64().map_err(|cause| Error::io("asking the system for randomness", cause.into()))
 }
-
-/// The folder of environments within a store.
-const ENVIRONMENTS: &str = "env";

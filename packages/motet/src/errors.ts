@@ -773,6 +773,14 @@ export const ERRORS = {
     message: "Another process has the store open.",
     nextStep: "Stop the servers and commands that use it, then try again.",
   },
+  COPY_UNFINISHED: {
+    number: 149,
+    namespace: "store",
+    retryable: false,
+    severity: "error",
+    message: "The directory holds a part of a copy: it is being made, or was cut short.",
+    nextStep: "Wait for it to end; if nothing makes it any more, remove the directory and make the copy again.",
+  },
   FILTER_INVALID: {
     number: 140,
     namespace: "store",

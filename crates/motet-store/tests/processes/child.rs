@@ -37,9 +37,11 @@ pub(crate) enum Role {
     Stand,
     /// Has a `Store` open and follows a log, of whose changes it tells.
     Follow,
+    /// Copies the environments `a` and `b` of a `Store`.
+    Copy,
 }
 
-const ROLES: [Role; 8] = [
+const ROLES: [Role; 9] = [
     Role::Number,
     Role::Hold,
     Role::Saturate,
@@ -48,6 +50,7 @@ const ROLES: [Role; 8] = [
     Role::Overwrite,
     Role::Stand,
     Role::Follow,
+    Role::Copy,
 ];
 
 /// In a child process: plays the part that it was started for.
@@ -68,6 +71,7 @@ pub(crate) fn play() {
         Role::Overwrite => stage.overwrite(),
         Role::Stand => stage.stand(),
         Role::Follow => stage.follow(),
+        Role::Copy => stage.copy(),
     }
 }
 
@@ -160,6 +164,11 @@ impl Stage {
             let change = tail.next_within(Duration::from_secs(15)).expect("the log");
             say(&change.expect("a change in time").key);
         }
+    }
+
+    fn copy(&self) {
+        let store = Store::open(self.store()).expect("a store");
+        store.copy_to(self.dir.join("copy"), &["a", "b"]).expect("a copy");
     }
 
     fn stand(&self) {
