@@ -46,7 +46,16 @@ pub struct StoreOptions {
 struct Inner {
     options: StoreOptions,
     files: Option<Files>,
-    open: Mutex<HashMap<String, Env>>,
+    open: Mutex<HashMap<String, Arc<Place>>>,
+}
+
+/// Where an environment is kept once it is open. One that takes long to open keeps nobody from the
+/// others.
+#[derive(Default)]
+struct Place {
+    env: OnceLock<Env>,
+    /// Held by the one that opens it.
+    opening: Mutex<()>,
 }
 
 /// A store on disk.
@@ -110,13 +119,16 @@ impl Store {
     /// [`Error::Io`].
     pub fn env(&self, name: &str) -> Result<Env, Error> {
         check_name(name)?;
-        let mut open = self.open_environments();
-        if let Some(env) = open.get(name) {
+        let place = self.place(name);
+        if let Some(env) = place.env.get() {
+            return Ok(env.clone());
+        }
+        let _opening = place.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(env) = place.env.get() {
             return Ok(env.clone());
         }
         let env = self.inner.open(name)?;
-        open.insert(name.into(), env.clone());
-        Ok(env)
+        Ok(place.env.get_or_init(|| env).clone())
     }
 
     /// The names of the environments that there are, in order.
@@ -128,7 +140,9 @@ impl Store {
             None => Vec::new(),
             Some(files) => files.environments()?,
         };
-        names.extend(self.open_environments().keys().cloned());
+        let open = self.places();
+        names.extend(open.iter().filter_map(|(name, place)| place.env.get().map(|_| name.clone())));
+        drop(open);
         names.sort_unstable();
         names.dedup();
         Ok(names)
@@ -140,7 +154,7 @@ impl Store {
     /// As for [`env`](Self::env).
     pub fn existing_env(&self, name: &str) -> Result<Option<Env>, Error> {
         check_name(name)?;
-        if let Some(env) = self.open_environments().get(name) {
+        if let Some(env) = self.places().get(name).and_then(|place| place.env.get()) {
             return Ok(Some(env.clone()));
         }
         match &self.inner.files {
@@ -194,8 +208,18 @@ impl Store {
         lmdb::compact(files.environment(name), &self.inner.options.engine)
     }
 
-    fn open_environments(&self) -> MutexGuard<'_, HashMap<String, Env>> {
+    fn places(&self) -> MutexGuard<'_, HashMap<String, Arc<Place>>> {
         self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self, name: &str) -> Arc<Place> {
+        let mut open = self.places();
+        if let Some(place) = open.get(name) {
+            return Arc::clone(place);
+        }
+        // Those that could not be opened, and that nobody opens now, are forgotten.
+        open.retain(|_, place| place.env.get().is_some() || Arc::strong_count(place) > 1);
+        Arc::clone(open.entry(name.into()).or_default())
     }
 
     fn new(options: StoreOptions, files: Option<Files>) -> Self {

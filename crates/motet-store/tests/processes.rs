@@ -158,6 +158,31 @@ fn an_engine_is_dropped_while_another_process_is_stopped() {
 }
 
 #[test]
+fn an_environment_that_is_stalled_keeps_nobody_from_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    // What a child calls its store is an environment here.
+    let mut holder = Child::start(Role::Hold, &dir.path().join("env"), "");
+    holder.expect("inside");
+    holder.signal(Signal::STOP);
+    thread::scope(|scope| {
+        let stalled = scope.spawn(|| store.env("store").map(|_| ()));
+        thread::park_timeout(Duration::from_millis(200));
+        let started = Instant::now();
+        store.env("other").unwrap();
+        assert!(store.existing_env("absent").unwrap().is_none());
+        assert_eq!(store.environments().unwrap(), ["other", "store"]);
+        let took = started.elapsed();
+        assert!(!stalled.is_finished(), "there was nothing to wait for");
+        assert!(took < Duration::from_secs(1), "{took:?}");
+        let told = stalled.join().unwrap();
+        assert!(matches!(told, Err(Error::WriterStalled { .. })), "{told:?}");
+    });
+    holder.kill();
+    store.env("store").unwrap();
+}
+
+#[test]
 fn a_copy_that_is_killed_after_its_first_environment_is_no_store() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().join("store")).unwrap();
