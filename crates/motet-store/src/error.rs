@@ -159,6 +159,14 @@ pub enum Error {
         /// The first clock that is still there.
         kept_from: Clock,
     },
+    /// A position is beyond the log's end, so what came after it is not known here.
+    #[error("the log ends at clock {head}, asked for was what comes after {asked}")]
+    LogPositionAhead {
+        /// The position that was asked for.
+        asked: Clock,
+        /// The clock of the last change.
+        head: Clock,
+    },
     /// A name of a type or environment is not allowed.
     #[error("{name:?} is not a name of a type or environment")]
     NameInvalid {
@@ -386,6 +394,7 @@ impl Error {
             Self::Poisoned { .. } => ErrorCode::StorePoisoned,
             Self::Closed => ErrorCode::StoreClosed,
             Self::LogTruncated { .. } => ErrorCode::LogTruncated,
+            Self::LogPositionAhead { .. } => ErrorCode::LogPositionAhead,
             Self::NameInvalid { .. } => ErrorCode::NameInvalid,
             Self::AlreadyExists { .. } => ErrorCode::AlreadyExists,
             Self::NotFound { .. } => ErrorCode::NotFound,
