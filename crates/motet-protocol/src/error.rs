@@ -284,6 +284,10 @@ error_codes! {
         "A check found what must not be." "Keep the files for examination, and restore a backup, or export what can be read.";
     146 StoreInUse "STORE_IN_USE" "store" final Error
         "Another process has the store open." "Stop the servers and commands that use it, then try again.";
+    148 LogPositionAhead "LOG_POSITION_AHEAD" "store" final Warning
+        "A position is beyond the log's end: it is of another store, or of this one before a backup was restored." "Read the documents afresh, then follow the log from its head.";
+    149 CopyUnfinished "COPY_UNFINISHED" "store" final Error
+        "The directory holds a part of a copy: it is being made, or was cut short." "Wait for it to end; if nothing makes it any more, remove the directory and make the copy again.";
     140 FilterInvalid "FILTER_INVALID" "store" final Error
         "A filter has an unknown operator, an operand of the wrong type, or too much of something." "Correct it at the place that the error names.";
     141 RegexUnsupported "REGEX_UNSUPPORTED" "store" final Error

@@ -82,6 +82,12 @@ pub enum Error {
         /// What gives it away.
         why: &'static str,
     },
+    /// A copy is being made here, or one was cut short.
+    #[error("{path} holds a part of a copy", path = path.display())]
+    CopyUnfinished {
+        /// Where the copy was to be.
+        path: PathBuf,
+    },
     /// The files are a store's, of a later format.
     #[error("the store has format {found}, this build knows up to {known}")]
     StoreNewer {
@@ -152,6 +158,14 @@ pub enum Error {
         asked: Clock,
         /// The first clock that is still there.
         kept_from: Clock,
+    },
+    /// A position is beyond the log's end, so what came after it is not known here.
+    #[error("the log ends at clock {head}, asked for was what comes after {asked}")]
+    LogPositionAhead {
+        /// The position that was asked for.
+        asked: Clock,
+        /// The clock of the last change.
+        head: Clock,
     },
     /// A name of a type or environment is not allowed.
     #[error("{name:?} is not a name of a type or environment")]
@@ -368,6 +382,7 @@ impl Error {
             Self::ReadOnly { .. } => ErrorCode::StoreReadOnly,
             Self::InUse { .. } => ErrorCode::StoreInUse,
             Self::NotAStore { .. } => ErrorCode::NotAStore,
+            Self::CopyUnfinished { .. } => ErrorCode::CopyUnfinished,
             Self::StoreNewer { .. } => ErrorCode::StoreNewer,
             Self::Corrupt { .. } => ErrorCode::StoreCorrupt,
             Self::WriterStalled { .. } => ErrorCode::WriterStalled,
@@ -379,6 +394,7 @@ impl Error {
             Self::Poisoned { .. } => ErrorCode::StorePoisoned,
             Self::Closed => ErrorCode::StoreClosed,
             Self::LogTruncated { .. } => ErrorCode::LogTruncated,
+            Self::LogPositionAhead { .. } => ErrorCode::LogPositionAhead,
             Self::NameInvalid { .. } => ErrorCode::NameInvalid,
             Self::AlreadyExists { .. } => ErrorCode::AlreadyExists,
             Self::NotFound { .. } => ErrorCode::NotFound,

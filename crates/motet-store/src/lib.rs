@@ -24,6 +24,7 @@ mod lookup;
 mod maintenance;
 mod query;
 mod read_set;
+mod root;
 mod shared;
 mod signal;
 mod store;

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::document::check_name;
 use crate::engine::lmdb::{self, Compaction, Lmdb};
 use crate::engine::{Engine, memory::Memory, system_clock};
+use crate::root::{self, ENVIRONMENTS};
 use crate::shared::{Driver, Shared};
 use crate::signal::poke::Poker;
 use crate::signal::{Signal, Wake};
@@ -45,13 +46,24 @@ pub struct StoreOptions {
 struct Inner {
     options: StoreOptions,
     files: Option<Files>,
-    open: Mutex<HashMap<String, Env>>,
+    open: Mutex<HashMap<String, Arc<Place>>>,
+}
+
+/// Where an environment is kept once it is open. One that takes long to open keeps nobody from the
+/// others.
+#[derive(Default)]
+struct Place {
+    env: OnceLock<Env>,
+    /// Held by the one that opens it.
+    opening: Mutex<()>,
 }
 
 /// A store on disk.
 struct Files {
     path: PathBuf,
-    poker: Arc<Poker>,
+    /// Started with the first environment; `None` if the system has no place for it, which costs
+    /// time and nothing else.
+    poker: OnceLock<Option<Arc<Poker>>>,
     listeners: Arc<Listeners>,
 }
 
@@ -65,8 +77,8 @@ impl Store {
     /// of processes may have it open.
     ///
     /// # Errors
-    /// [`Error::NotAStore`] if the directory holds something else; [`Error::ReadOnly`] and
-    /// [`Error::Io`].
+    /// [`Error::NotAStore`] if the directory holds something else; [`Error::CopyUnfinished`] if it
+    /// holds a part of a copy; [`Error::StoreNewer`], [`Error::ReadOnly`] and [`Error::Io`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(path, StoreOptions::default())
     }
@@ -76,10 +88,21 @@ impl Store {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self, Error> {
-        let path = prepare(path.as_ref())?;
-        let listeners = Arc::new(Listeners::default());
-        let poker = Poker::start(&path, random()?, Arc::clone(&listeners) as Arc<dyn Wake>)?;
-        Ok(Self::new(options, Some(Files { path, poker: Arc::new(poker), listeners })))
+        Ok(Self::on_disk(root::open_or_make(path.as_ref())?, options))
+    }
+
+    /// Opens a store that is there already, and makes nothing in its directory: for looking at a
+    /// store, a backup perhaps, where a misspelt path must not become a new one.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open), and [`Error::NotAStore`] if there is none.
+    pub fn open_existing(path: impl AsRef<Path>, options: StoreOptions) -> Result<Self, Error> {
+        Ok(Self::on_disk(root::find(path.as_ref())?, options))
+    }
+
+    fn on_disk(path: PathBuf, options: StoreOptions) -> Self {
+        let (poker, listeners) = (OnceLock::new(), Arc::default());
+        Self::new(options, Some(Files { path, poker, listeners }))
     }
 
     /// A store whose documents go with the process.
@@ -96,13 +119,16 @@ impl Store {
     /// [`Error::Io`].
     pub fn env(&self, name: &str) -> Result<Env, Error> {
         check_name(name)?;
-        let mut open = self.open_environments();
-        if let Some(env) = open.get(name) {
+        let place = self.place(name);
+        if let Some(env) = place.env.get() {
+            return Ok(env.clone());
+        }
+        let _opening = place.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(env) = place.env.get() {
             return Ok(env.clone());
         }
         let env = self.inner.open(name)?;
-        open.insert(name.into(), env.clone());
-        Ok(env)
+        Ok(place.env.get_or_init(|| env).clone())
     }
 
     /// The names of the environments that there are, in order.
@@ -114,7 +140,9 @@ impl Store {
             None => Vec::new(),
             Some(files) => files.environments()?,
         };
-        names.extend(self.open_environments().keys().cloned());
+        let open = self.places();
+        names.extend(open.iter().filter_map(|(name, place)| place.env.get().map(|_| name.clone())));
+        drop(open);
         names.sort_unstable();
         names.dedup();
         Ok(names)
@@ -126,21 +154,24 @@ impl Store {
     /// As for [`env`](Self::env).
     pub fn existing_env(&self, name: &str) -> Result<Option<Env>, Error> {
         check_name(name)?;
-        if let Some(env) = self.open_environments().get(name) {
+        if let Some(env) = self.places().get(name).and_then(|place| place.env.get()) {
             return Ok(Some(env.clone()));
         }
         match &self.inner.files {
-            Some(files) if files.environment(name).is_dir() => self.env(name).map(Some),
+            Some(files) if !lmdb::is_vacant(&files.environment(name)) => self.env(name).map(Some),
             _ => Ok(None),
         }
     }
 
     /// Copies these environments, each as it is at one moment, into a store of its own in a
-    /// directory that is absent or empty. Writers go on meanwhile.
+    /// directory that is absent or empty. Writers go on meanwhile. Until everything is there the
+    /// directory is no store: who opens it is told [`Error::CopyUnfinished`].
     ///
     /// # Errors
-    /// [`Error::NotAStore`] if something is there already; [`Error::DiskFull`],
-    /// [`Error::ReadOnly`] and [`Error::Io`]. What was copied till then is removed.
+    /// [`Error::NotAStore`] if something is there already, if the directory is within a store, or if
+    /// there is no such environment; [`Error::CopyUnfinished`] if another copy was begun there;
+    /// [`Error::DiskFull`], [`Error::ReadOnly`] and [`Error::Io`]. What was copied till then is
+    /// removed.
     pub fn copy_to(&self, path: impl AsRef<Path>, environments: &[&str]) -> Result<(), Error> {
         let path = path.as_ref();
         let Some(files) = &self.inner.files else {
@@ -149,17 +180,16 @@ impl Store {
                 why: "a store in memory has no files",
             });
         };
-        expect_vacant(path)?;
-        let copied = environments.iter().try_for_each(|name| {
+        for name in environments {
             check_name(name)?;
-            let engine = Lmdb::open(files.environment(name), &self.inner.options.engine)?;
-            engine.copy_to(path.join(ENVIRONMENTS).join(name))
-        });
-        if copied.is_err() {
-            // Nothing was there before, and half a copy is none; the first error is the one to tell.
-            fs::remove_dir_all(path.join(ENVIRONMENTS)).ok();
+            files.expect_environment(name)?;
         }
-        copied
+        let mut copying = root::Copying::begin(path)?;
+        for name in environments {
+            let engine = Lmdb::open(files.environment(name), &self.inner.options.engine)?;
+            engine.copy_to(copying.environment(name)?)?;
+        }
+        copying.finish()
     }
 
     /// Compacts an environment that nobody has open, here or elsewhere: the room of its free pages
@@ -174,15 +204,22 @@ impl Store {
             let why = "a store in memory has no files";
             return Err(Error::NotAStore { path: name.into(), why });
         };
-        let path = files.environment(name);
-        if !path.is_dir() {
-            return Err(Error::NotAStore { path, why: "there is no such environment" });
-        }
-        lmdb::compact(path, &self.inner.options.engine)
+        files.expect_environment(name)?;
+        lmdb::compact(files.environment(name), &self.inner.options.engine)
     }
 
-    fn open_environments(&self) -> MutexGuard<'_, HashMap<String, Env>> {
+    fn places(&self) -> MutexGuard<'_, HashMap<String, Arc<Place>>> {
         self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self, name: &str) -> Arc<Place> {
+        let mut open = self.places();
+        if let Some(place) = open.get(name) {
+            return Arc::clone(place);
+        }
+        // Those that could not be opened, and that nobody opens now, are forgotten.
+        open.retain(|_, place| place.env.get().is_some() || Arc::strong_count(place) > 1);
+        Arc::clone(open.entry(name.into()).or_default())
     }
 
     fn new(options: StoreOptions, files: Option<Files>) -> Self {
@@ -203,7 +240,7 @@ impl Inner {
                 instance: random()?,
                 limits: self.options.limits,
                 wall_clock: system_clock(),
-                outward: self.files.as_ref().map(|files| Arc::clone(&files.poker) as Arc<dyn Wake>),
+                outward: self.files.as_ref().and_then(Files::poker),
             },
         ));
         if let Some(files) = &self.files {
@@ -221,11 +258,31 @@ impl Files {
 
     fn environments(&self) -> Result<Vec<String>, Error> {
         let path = self.path.join(ENVIRONMENTS);
-        let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries = match fs::read_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+        };
         let entries =
             entries.map_err(|cause| Error::io(format!("listing {}", path.display()), cause))?;
-        let names = entries.iter().filter_map(|entry| entry.file_name().into_string().ok());
+        let there = entries.iter().filter(|entry| !lmdb::is_vacant(&entry.path()));
+        let names = there.filter_map(|entry| entry.file_name().into_string().ok());
         Ok(names.filter(|name| check_name(name).is_ok()).collect())
+    }
+
+    fn expect_environment(&self, name: &str) -> Result<(), Error> {
+        let path = self.environment(name);
+        if lmdb::is_vacant(&path) {
+            return Err(Error::NotAStore { path, why: "there is no such environment" });
+        }
+        Ok(())
+    }
+
+    fn poker(&self) -> Option<Arc<dyn Wake>> {
+        let start = || {
+            let listeners = Arc::clone(&self.listeners) as Arc<dyn Wake>;
+            Poker::start(&self.path, random().ok()?, listeners).ok().map(Arc::new)
+        };
+        self.poker.get_or_init(start).clone().map(|poker| poker as Arc<dyn Wake>)
     }
 }
 
@@ -244,39 +301,6 @@ impl Wake for Listeners {
     }
 }
 
-/// Makes the directory if it is absent, and refuses one that holds something else.
-fn prepare(path: &Path) -> Result<PathBuf, Error> {
-    let environments = path.join(ENVIRONMENTS);
-    let is_foreign = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
-        && !environments.is_dir();
-    if is_foreign || path.is_file() {
-        let why = "it is not empty and has no environments";
-        return Err(Error::NotAStore { path: path.into(), why });
-    }
-    fs::create_dir_all(&environments).map_err(|cause| match cause.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            Error::ReadOnly { path: path.into() }
-        }
-        io::ErrorKind::StorageFull => Error::DiskFull,
-        _ => Error::io(format!("making {}", environments.display()), cause),
-    })?;
-    let found = path.canonicalize();
-    found.map_err(|cause| Error::io(format!("looking for {}", path.display()), cause))
-}
-
-/// Refuses a directory that holds anything.
-fn expect_vacant(path: &Path) -> Result<(), Error> {
-    let holds_something =
-        path.is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-    if holds_something {
-        return Err(Error::NotAStore { path: path.into(), why: "it is not empty" });
-    }
-    Ok(())
-}
-
 fn random() -> Result<u64, Error> {
     getrandom::u64().map_err(|cause| Error::io("asking the system for randomness", cause.into()))
 }
-
-/// The folder of environments within a store.
-const ENVIRONMENTS: &str = "env";

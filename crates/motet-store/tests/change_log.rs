@@ -46,7 +46,6 @@ fn d4_a_reader_pages_through_the_log_and_an_empty_rest_is_no_error() {
         let page = env.log().read(Clock::new(1), 2).unwrap();
         assert_eq!(page.iter().map(|change| change.clock.number()).collect::<Vec<_>>(), [2, 3]);
         assert!(env.log().read(Clock::new(5), 10).unwrap().is_empty());
-        assert!(env.log().read(Clock::new(99), 10).unwrap().is_empty());
         let mut seen = 0;
         env.log()
             .visit(Clock::ZERO, |_| {
@@ -55,6 +54,25 @@ fn d4_a_reader_pages_through_the_log_and_an_empty_rest_is_no_error() {
             })
             .unwrap();
         assert_eq!(seen, 5);
+    });
+}
+
+#[test]
+fn d4_a_reader_ahead_of_the_log_is_told_so_and_misses_nothing() {
+    on_each(|env| {
+        env.put("Order", "o-1", json!(1)).unwrap();
+        let is_told = |found: Result<_, Error>, position: Clock| {
+            let head = Clock::new(1);
+            matches!(found, Err(Error::LogPositionAhead { asked, head: end })
+                if asked == position && end == head)
+        };
+        for position in [2, 99, u64::MAX].map(Clock::new) {
+            assert!(is_told(env.log().read(position, 10).map(|_| ()), position), "{position}");
+            let mut tail = env.log().tail(position);
+            assert!(is_told(tail.next_within(Duration::ZERO).map(|_| ()), position), "{position}");
+        }
+        let mut tail = env.log().tail(Clock::new(1));
+        assert_eq!(tail.next_within(Duration::ZERO).unwrap(), None, "the end is not beyond it");
     });
 }
 

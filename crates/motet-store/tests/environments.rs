@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
-use motet_store::{Clock, Error, Store};
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use motet_store::{Clock, Error, Store, StoreOptions};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -64,6 +68,87 @@ fn d10_a_copy_goes_nowhere_where_something_is() {
     let memory = Store::in_memory();
     let nowhere = directory.path().join("nowhere");
     assert!(matches!(memory.copy_to(nowhere, &[]), Err(Error::NotAStore { .. })));
+}
+
+fn open_existing(path: &Path) -> Result<Store, Error> {
+    Store::open_existing(path, StoreOptions::default())
+}
+
+#[test]
+fn of_copies_to_one_place_one_is_made_and_none_takes_it_away() {
+    let (store, directory) = on_disk();
+    store.env("a").unwrap().put("T", "k", json!(1)).unwrap();
+    for round in 0..20 {
+        let copy = directory.path().join(format!("copy-{round}"));
+        let made = thread::scope(|scope| {
+            let copies = [(); 4].map(|()| scope.spawn(|| store.copy_to(&copy, &["a"])));
+            copies.map(|copy| copy.join().unwrap()).iter().filter(|made| made.is_ok()).count()
+        });
+        assert_eq!(made, 1);
+        let env = open_existing(&copy).unwrap().existing_env("a").unwrap().unwrap();
+        assert_eq!(env.get("T", "k").unwrap().unwrap().value, json!(1));
+    }
+}
+
+#[test]
+fn a_copy_goes_nowhere_within_a_store_and_copies_nothing_that_is_not_there() {
+    let (store, directory) = on_disk();
+    store.env("a").unwrap();
+    let data = directory.path().join("data");
+    for within in ["backup", "env/backup", "env/a/deep/backup", "./env/../backup"] {
+        let told = store.copy_to(data.join(within), &["a"]);
+        assert!(matches!(told, Err(Error::NotAStore { .. })), "{within}: {told:?}");
+    }
+    assert!(!data.join("backup").exists() && !data.join("env/a/deep").exists());
+    let told = store.copy_to(directory.path().join("copy"), &["a", "absent"]);
+    assert!(matches!(told, Err(Error::NotAStore { .. })), "{told:?}");
+    assert!(!directory.path().join("copy").exists() && !data.join("env/absent").exists());
+}
+
+#[test]
+fn a_directory_with_another_ones_environments_is_no_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let project = directory.path().join("project");
+    fs::create_dir_all(project.join("env/bin")).unwrap();
+    fs::write(project.join("env/bin/python"), "").unwrap();
+    for opened in [Store::open(&project), open_existing(&project)] {
+        assert!(matches!(opened.map(|_| ()), Err(Error::NotAStore { .. })));
+    }
+    assert_eq!(fs::read_dir(&project).unwrap().count(), 1, "it is as it was");
+}
+
+#[test]
+fn a_store_from_before_there_was_a_marker_is_opened_and_marked() {
+    let (store, directory) = on_disk();
+    store.env("a").unwrap().put("T", "k", json!(1)).unwrap();
+    drop(store);
+    let data = directory.path().join("data");
+    fs::remove_file(data.join("MOTET-STORE")).unwrap();
+    let env = open_existing(&data).unwrap().existing_env("a").unwrap().unwrap();
+    assert_eq!(env.get("T", "k").unwrap().unwrap().value, json!(1));
+    assert!(!data.join("MOTET-STORE").exists());
+    Store::open(&data).unwrap();
+    assert!(data.join("MOTET-STORE").exists());
+}
+
+#[test]
+fn looking_for_a_store_or_an_environment_makes_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let empty = directory.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    for path in [&empty, &directory.path().join("absent")] {
+        assert!(matches!(open_existing(path).map(|_| ()), Err(Error::NotAStore { .. })));
+    }
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
+    assert!(!directory.path().join("absent").exists());
+
+    let store = Store::open(directory.path().join("data")).unwrap();
+    let env = directory.path().join("data/env");
+    fs::create_dir(env.join("vacant")).unwrap();
+    assert!(store.existing_env("vacant").unwrap().is_none());
+    assert_eq!(store.environments().unwrap(), Vec::<String>::new());
+    assert!(matches!(store.compact("vacant"), Err(Error::NotAStore { .. })));
+    assert_eq!(fs::read_dir(env.join("vacant")).unwrap().count(), 0);
 }
 
 #[test]

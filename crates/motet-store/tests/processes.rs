@@ -24,9 +24,10 @@ use engines::{
 };
 use motet_store::engine::Table;
 use motet_store::engine::lmdb::{Lmdb, Options};
-use motet_store::{Clock, Error};
+use motet_store::{Clock, Error, Store, StoreOptions};
 use role::{Child, Role};
 use rustix::process::Signal;
+use serde_json::json;
 
 /// Not a test by itself: the part of a child process.
 #[test]
@@ -154,6 +155,64 @@ fn an_engine_is_dropped_while_another_process_is_stopped() {
     holder.signal(Signal::CONT);
     holder.expect("written");
     write(&open(&path), putting("k", "")).unwrap();
+}
+
+#[test]
+fn an_environment_that_is_stalled_keeps_nobody_from_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    // What a child calls its store is an environment here.
+    let mut holder = Child::start(Role::Hold, &dir.path().join("env"), "");
+    holder.expect("inside");
+    holder.signal(Signal::STOP);
+    thread::scope(|scope| {
+        let stalled = scope.spawn(|| store.env("store").map(|_| ()));
+        thread::park_timeout(Duration::from_millis(200));
+        let started = Instant::now();
+        store.env("other").unwrap();
+        assert!(store.existing_env("absent").unwrap().is_none());
+        assert_eq!(store.environments().unwrap(), ["other", "store"]);
+        let took = started.elapsed();
+        assert!(!stalled.is_finished(), "there was nothing to wait for");
+        assert!(took < Duration::from_secs(1), "{took:?}");
+        let told = stalled.join().unwrap();
+        assert!(matches!(told, Err(Error::WriterStalled { .. })), "{told:?}");
+    });
+    holder.kill();
+    store.env("store").unwrap();
+}
+
+#[test]
+fn a_copy_that_is_killed_after_its_first_environment_is_no_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path().join("store")).unwrap();
+    for name in ["a", "b"] {
+        store.env(name).unwrap().put("T", "k", json!(1)).unwrap();
+    }
+    drop(store);
+    // The second one is stalled, so that the copy waits there. What a child calls its store is an
+    // environment here.
+    let stage = dir.path().join("stage");
+    fs::create_dir(&stage).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("store/env/b"), stage.join("store")).unwrap();
+    let mut holder = Child::start(Role::Hold, &stage, "");
+    holder.expect("inside");
+    holder.signal(Signal::STOP);
+    let mut copying = Child::start(Role::Copy, dir.path(), "");
+    let copy = dir.path().join("copy");
+    until("the copy of the first environment", 20, || copy.join("env/a/FORMAT").exists());
+    copying.kill();
+
+    let existing = Store::open_existing(&copy, StoreOptions::default());
+    for opened in [Store::open(&copy), existing] {
+        assert!(matches!(opened.map(|_| ()), Err(Error::CopyUnfinished { .. })));
+    }
+    holder.kill();
+    let store = Store::open(dir.path().join("store")).unwrap();
+    assert!(matches!(store.copy_to(&copy, &["a"]), Err(Error::CopyUnfinished { .. })));
+    store.copy_to(dir.path().join("again"), &["a", "b"]).unwrap();
+    let again = Store::open_existing(dir.path().join("again"), StoreOptions::default()).unwrap();
+    assert_eq!(again.environments().unwrap(), ["a", "b"]);
 }
 
 #[test]

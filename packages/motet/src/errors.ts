@@ -773,6 +773,22 @@ export const ERRORS = {
     message: "Another process has the store open.",
     nextStep: "Stop the servers and commands that use it, then try again.",
   },
+  LOG_POSITION_AHEAD: {
+    number: 148,
+    namespace: "store",
+    retryable: false,
+    severity: "warning",
+    message: "A position is beyond the log's end: it is of another store, or of this one before a backup was restored.",
+    nextStep: "Read the documents afresh, then follow the log from its head.",
+  },
+  COPY_UNFINISHED: {
+    number: 149,
+    namespace: "store",
+    retryable: false,
+    severity: "error",
+    message: "The directory holds a part of a copy: it is being made, or was cut short.",
+    nextStep: "Wait for it to end; if nothing makes it any more, remove the directory and make the copy again.",
+  },
   FILTER_INVALID: {
     number: 140,
     namespace: "store",

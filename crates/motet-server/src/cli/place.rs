@@ -48,12 +48,8 @@ pub(super) fn open_existing(
     path: &std::path::Path,
     view_max: Duration,
 ) -> Result<Store, CommandError> {
-    if !path.is_dir() {
-        let what = format!("{}: there is no such directory", path.display());
-        return Err(CommandError::Refused { code: ErrorCode::NotAStore, what });
-    }
     let engine = lmdb::Options { view_max, ..lmdb::Options::default() };
-    Ok(Store::open_with(path, StoreOptions { engine, ..StoreOptions::default() })?)
+    Ok(Store::open_existing(path, StoreOptions { engine, ..StoreOptions::default() })?)
 }
 
 /// How long a command may look at one state of the store.

@@ -119,7 +119,8 @@ impl Log {
     /// Up to `limit` changes after this clock.
     ///
     /// # Errors
-    /// [`Error::LogTruncated`] if changes after it are no longer kept.
+    /// [`Error::LogTruncated`] if changes after it are no longer kept; [`Error::LogPositionAhead`] if
+    /// the log ends before it.
     pub fn read(&self, after: Clock, limit: usize) -> Result<Vec<Change>, Error> {
         let mut changes = Vec::new();
         let mut failed = None;
@@ -140,7 +141,7 @@ impl Log {
     /// more or `each` breaks off.
     ///
     /// # Errors
-    /// [`Error::LogTruncated`] if changes after it are no longer kept.
+    /// As for [`read`](Self::read).
     pub fn visit(
         &self,
         after: Clock,
@@ -224,7 +225,8 @@ async fn visit(
     each: &mut dyn FnMut(ChangeHeader<'_>) -> ControlFlow<()>,
 ) -> Result<(), Error> {
     let mut failed = None;
-    let mut expected = after.plus(1);
+    let first = after.plus(1);
+    let mut expected = first;
     let mut show = |key: &[u8], bytes: &[u8]| match header(catalog, expected, key, bytes) {
         Ok(header) => {
             expected = expected.plus(1);
@@ -235,8 +237,24 @@ async fn visit(
             ControlFlow::Break(())
         }
     };
-    lookup::range(view, Table::Log, &keys::log(after.plus(1)), None, &mut show).await?;
-    failed.map_or(Ok(()), Err)
+    lookup::range(view, Table::Log, &keys::log(first), None, &mut show).await?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if expected == first {
+        expect_reached(view, after).await?;
+    }
+    Ok(())
+}
+
+/// Refuses a position beyond the log's end. Its reader has seen changes that this log does not have,
+/// so what this log has at their places is something else.
+async fn expect_reached(view: &dyn View, position: Clock) -> Result<(), Error> {
+    let head = lookup::head(view).await?.clock;
+    if position > head {
+        return Err(Error::LogPositionAhead { asked: position, head });
+    }
+    Ok(())
 }
 
 /// The entry with this key, which has to be the expected one: the log has no gaps.
@@ -292,7 +310,8 @@ impl Tail {
     /// The next change, or `None` if none comes within this time.
     ///
     /// # Errors
-    /// [`Error::LogTruncated`] if the next change is no longer kept.
+    /// [`Error::LogTruncated`] if the next change is no longer kept; [`Error::LogPositionAhead`] if
+    /// the log ends before the tail's position, as it does after a backup was restored.
     pub fn next_within(&mut self, time: Duration) -> Result<Option<Change>, Error> {
         let deadline = Instant::now() + time;
         loop {

@@ -2,6 +2,8 @@
 //! nothing else: whoever waits looks for itself at the latest after [`BACKSTOP`].
 
 #[cfg(unix)]
+mod meeting;
+#[cfg(unix)]
 pub(crate) mod poke;
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

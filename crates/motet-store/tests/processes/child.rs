@@ -9,9 +9,9 @@ use std::process::{self, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use std::{env, thread};
 
-use motet_store::Error;
 use motet_store::engine::lmdb::Options;
 use motet_store::engine::{Decide, Decision, Engine, Table, Writes};
+use motet_store::{Clock, Error, Store};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
 use crate::engines::{
@@ -35,9 +35,13 @@ pub(crate) enum Role {
     Overwrite,
     /// Takes a view and stands still, until the test lets it go on and its view has expired.
     Stand,
+    /// Has a `Store` open and follows a log, of whose changes it tells.
+    Follow,
+    /// Copies the environments `a` and `b` of a `Store`.
+    Copy,
 }
 
-const ROLES: [Role; 7] = [
+const ROLES: [Role; 9] = [
     Role::Number,
     Role::Hold,
     Role::Saturate,
@@ -45,6 +49,8 @@ const ROLES: [Role; 7] = [
     Role::Create,
     Role::Overwrite,
     Role::Stand,
+    Role::Follow,
+    Role::Copy,
 ];
 
 /// In a child process: plays the part that it was started for.
@@ -64,6 +70,8 @@ pub(crate) fn play() {
         Role::Create => stage.create(),
         Role::Overwrite => stage.overwrite(),
         Role::Stand => stage.stand(),
+        Role::Follow => stage.follow(),
+        Role::Copy => stage.copy(),
     }
 }
 
@@ -147,6 +155,22 @@ impl Stage {
         say("overwritten");
     }
 
+    fn follow(&self) {
+        let env = Store::open(self.store()).and_then(|store| store.env("main")).expect("a store");
+        let mut tail = env.log().tail(Clock::ZERO);
+        say("following");
+        loop {
+            // Less than the backstop: without a poke it is not seen.
+            let change = tail.next_within(Duration::from_secs(15)).expect("the log");
+            say(&change.expect("a change in time").key);
+        }
+    }
+
+    fn copy(&self) {
+        let store = Store::open(self.store()).expect("a store");
+        store.copy_to(self.dir.join("copy"), &["a", "b"]).expect("a copy");
+    }
+
     fn stand(&self) {
         let options = Options { view_max: Duration::from_millis(500), ..Options::default() };
         let engine = open_with(&self.store(), &options);
@@ -211,11 +235,22 @@ pub(crate) struct Child {
 
 impl Child {
     pub(crate) fn start(role: Role, dir: &Path, id: &str) -> Self {
+        Self::start_with(role, dir, id, &[])
+    }
+
+    /// Starts it with more environment variables.
+    pub(crate) fn start_with(
+        role: Role,
+        dir: &Path,
+        id: &str,
+        variables: &[(&str, &Path)],
+    ) -> Self {
         let mut process = Command::new(env::current_exe().expect("this binary"))
             .args(["--exact", "child", "--ignored", "--nocapture"])
             .env("MOTET_ROLE", format!("{role:?}"))
             .env("MOTET_DIR", dir)
             .env("MOTET_ID", id)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

@@ -41,6 +41,11 @@ pub(super) fn examine(path: &Path) -> Result<Found, Error> {
     }
 }
 
+/// Whether `FORMAT` says that the directory is ours.
+pub(super) fn is_ours(path: &Path) -> bool {
+    read_format(path).is_ok_and(|format| format.is_some_and(|format| parse(&format).is_some()))
+}
+
 /// Refuses a directory that holds anything.
 pub(super) fn expect_vacant(path: &Path) -> Result<(), Error> {
     match fs::read_dir(path) {

@@ -191,6 +191,16 @@ impl Lmdb {
     }
 }
 
+/// Whether there is no environment in this directory, and one may come into being.
+pub(crate) fn is_vacant(path: &Path) -> bool {
+    matches!(directory::examine(path), Ok(directory::Found::Vacant))
+}
+
+/// Whether the directory is an environment's, of whichever format.
+pub(crate) fn is_environment(path: &Path) -> bool {
+    directory::is_ours(path)
+}
+
 impl fmt::Debug for Lmdb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lmdb").field("path", &self.core().path).finish_non_exhaustive()
