@@ -1,17 +1,31 @@
 //! Indexes and expiries: what follows from the documents, and nothing else.
 
-use std::collections::BTreeSet;
+use core::hash::{Hash as _, Hasher as _};
+use std::collections::{BTreeSet, HashSet};
+use std::hash::DefaultHasher;
 use std::sync::Arc;
 
 use super::{Check, Finding, Pair, next_start};
+use crate::clock::millis;
+use crate::commit::HELD_WAIT;
 use crate::document::{Document, Record};
 use crate::engine::Table;
-use crate::index::{Entry, Index, IndexState, is_cleared};
+use crate::index::{Index, IndexState, is_cleared};
 use crate::keys::{self, TypeId};
 use crate::value::successor;
 use crate::{Error, lookup};
 
-/// The values that the entry before has in a unique index, and whose it is.
+/// What documents say of the entries of an index.
+#[derive(Default)]
+struct Expected {
+    /// How many entries there are as documents have them.
+    found: u64,
+    /// Of a unique index: hashes of the keys of entries that its rule binds, for no field is absent
+    /// and the document has not expired.
+    bound: HashSet<u64>,
+}
+
+/// The entry before in a unique index: its values, and whose it is.
 type Holder = Option<(Vec<u8>, String)>;
 
 impl Check<'_> {
@@ -23,91 +37,116 @@ impl Check<'_> {
             .map(Arc::clone)
             .collect();
         for index in &ready {
-            self.entries_of_documents(index).await?;
-            self.documents_of_entries(index).await?;
+            let expected = self.entries_of_documents(index).await?;
+            let entries = self.entries(index, &expected).await?;
+            // Each that a document has was found once: if there are as many, there are no others.
+            if entries > expected.found {
+                self.superfluous_entries(index).await?;
+            }
         }
         self.unknown_indexes().await
     }
 
     /// Every document has its entries.
-    async fn entries_of_documents(&mut self, index: &Index) -> Result<(), Error> {
-        let all = keys::document(index.type_id(), "");
-        let end = successor(&all);
-        let mut start = Some(all);
+    async fn entries_of_documents(&mut self, index: &Index) -> Result<Expected, Error> {
+        let mut expected = Expected::default();
+        let mut start = Some(keys::document(index.type_id(), ""));
         while let Some(from) = start {
-            let batch = self.batch(Table::Documents, &from, end.as_deref()).await?;
+            let batch = self.documents_of_type(index, &from).await?;
             for (at, bytes) in &batch {
-                let Some(document) = document(at, bytes) else { continue };
+                let Some((record, document)) = document(at, bytes) else { continue };
                 let Ok(entries) = index.entries(&document.key, &document.value) else { continue };
                 let keys: Vec<_> = entries.keys.iter().map(|entry| entry.key.clone()).collect();
                 let found = self.values(Table::Index, &keys).await?;
-                let expected = entries.keys.iter().map(Entry::to_value);
-                if expected.zip(found).any(|(value, found)| found.as_deref() != Some(&value[..])) {
+                let found = entries
+                    .keys
+                    .iter()
+                    .zip(found)
+                    .filter(|(entry, found)| found.as_deref() == Some(&entry.to_value()[..]));
+                let found = found.count();
+                expected.found += found as u64;
+                if found < keys.len() {
                     let (type_name, key) = self.name(at);
-                    self.report.add(Finding::EntryMissing {
-                        index: index.name.clone(),
-                        type_name,
-                        key,
-                    });
+                    let index = index.name.clone();
+                    self.report.add(Finding::EntryMissing { index, type_name, key });
+                }
+                if index.record.spec.unique {
+                    let is_live = record.is_live(self.time_ms);
+                    let bound = entries.keys.iter().filter(|entry| entry.is_whole && is_live);
+                    expected.bound.extend(bound.map(|entry| hash(&entry.key)));
                 }
             }
             start = next_start(&batch);
         }
-        Ok(())
+        Ok(expected)
     }
 
-    /// Every entry follows from a document, and in a unique index from one alone.
-    async fn documents_of_entries(&mut self, index: &Index) -> Result<(), Error> {
+    /// How many entries there are; in a unique index, each is of one document alone.
+    async fn entries(&mut self, index: &Index, expected: &Expected) -> Result<u64, Error> {
         let prefix = index.prefix();
         let end = successor(&prefix);
-        let (mut start, mut holder) = (Some(prefix.to_vec()), None);
+        let (mut start, mut holder, mut count) = (Some(prefix.to_vec()), None, 0);
         while let Some(from) = start {
             let batch = self.batch(Table::Index, &from, end.as_deref()).await?;
-            let names: Vec<_> = batch
-                .iter()
-                .map(|(key, value)| index.document_key(key, value).unwrap_or_default())
-                .collect();
-            let places: Vec<_> =
-                names.iter().map(|name| keys::document(index.type_id(), name)).collect();
-            let found = self.values(Table::Documents, &places).await?;
-            for ((entry, name), bytes) in batch.iter().zip(names).zip(found) {
-                self.report.index_entries += 1;
-                self.entry(index, entry, name, bytes.as_deref(), &mut holder);
+            count += batch.len() as u64;
+            if index.record.spec.unique {
+                let bound = batch.iter().filter(|(key, _)| expected.bound.contains(&hash(key)));
+                bound.for_each(|entry| self.unique_entry(index, entry, &mut holder));
+            }
+            start = next_start(&batch);
+        }
+        self.report.index_entries += count;
+        Ok(count)
+    }
+
+    fn unique_entry(&mut self, index: &Index, (key, value): &Pair, holder: &mut Holder) {
+        let Some(name) = index.document_key(key, value) else { return };
+        let tuple_end = <[u8; 2]>::try_from(value.as_slice()).map_or(0, u16::from_be_bytes);
+        let tuple = key[..usize::from(tuple_end)].to_vec();
+        if let Some((before, other)) = holder
+            && *before == tuple
+            && *other != name
+        {
+            let (type_name, _) = self.name(&keys::document(index.type_id(), &name));
+            let (index, key, other) = (index.name.clone(), name.clone(), other.clone());
+            self.report.add(Finding::NotUnique { index, type_name, key, other });
+        }
+        *holder = Some((tuple, name));
+    }
+
+    /// Names the entries that follow from no document.
+    async fn superfluous_entries(&mut self, index: &Index) -> Result<(), Error> {
+        let mut following = HashSet::new();
+        let mut start = Some(keys::document(index.type_id(), ""));
+        while let Some(from) = start {
+            let batch = self.documents_of_type(index, &from).await?;
+            for (at, bytes) in &batch {
+                let Some((_, document)) = document(at, bytes) else { continue };
+                let Ok(entries) = index.entries(&document.key, &document.value) else { continue };
+                following.extend(entries.keys.iter().map(|entry| hash(&entry.key)));
+            }
+            start = next_start(&batch);
+        }
+        let prefix = index.prefix();
+        let end = successor(&prefix);
+        let mut start = Some(prefix.to_vec());
+        while let Some(from) = start {
+            let batch = self.batch(Table::Index, &from, end.as_deref()).await?;
+            for (key, value) in batch.iter().filter(|(key, _)| !following.contains(&hash(key))) {
+                let name = index.document_key(key, value).unwrap_or_default();
+                let (type_name, _) = self.name(&keys::document(index.type_id(), &name));
+                let index = index.name.clone();
+                self.report.add(Finding::EntrySuperfluous { index, type_name, key: name });
             }
             start = next_start(&batch);
         }
         Ok(())
     }
 
-    fn entry(
-        &mut self,
-        index: &Index,
-        (key, _): &Pair,
-        name: String,
-        bytes: Option<&[u8]>,
-        holder: &mut Holder,
-    ) {
-        let at = keys::document(index.type_id(), &name);
-        let document = bytes.and_then(|bytes| document(&at, bytes));
-        let entries = document.and_then(|document| index.entries(&name, &document.value).ok());
-        let entry =
-            entries.and_then(|entries| entries.keys.into_iter().find(|own| own.key == *key));
-        let (type_name, _) = self.name(&at);
-        let Some(entry) = entry else {
-            let index = index.name.clone();
-            return self.report.add(Finding::EntrySuperfluous { index, type_name, key: name });
-        };
-        if !index.record.spec.unique || !entry.is_whole {
-            return;
-        }
-        if let Some((tuple, other)) = holder
-            && *tuple == entry.tuple()
-            && *other != name
-        {
-            let (index, other) = (index.name.clone(), other.clone());
-            self.report.add(Finding::NotUnique { index, type_name, key: name.clone(), other });
-        }
-        *holder = Some((entry.tuple().to_vec(), name));
+    /// The next documents of an index's type.
+    async fn documents_of_type(&self, index: &Index, from: &[u8]) -> Result<Vec<Pair>, Error> {
+        let end = successor(&keys::document(index.type_id(), ""));
+        self.batch(Table::Documents, from, end.as_deref()).await
     }
 
     /// Entries of indexes that are neither in the catalogue nor being cleared.
@@ -130,7 +169,8 @@ impl Check<'_> {
         }
     }
 
-    /// Every time of expiry is that of a document.
+    /// Every time of expiry is that of a document, or a later one of a document that others held
+    /// when its time came.
     pub(super) async fn expiries(&mut self) -> Result<(), Error> {
         let mut start = Some(keys::EXPIRY_START.to_vec());
         while let Some(from) = start {
@@ -139,21 +179,51 @@ impl Check<'_> {
             let expiries: Vec<_> = split.map(|(ms, at)| (ms, at.to_vec())).collect();
             let places: Vec<_> = expiries.iter().map(|(_, at)| at.clone()).collect();
             let found = self.values(Table::Documents, &places).await?;
-            for ((expires_ms, at), bytes) in expiries.into_iter().zip(found) {
+            for ((listed_ms, at), bytes) in expiries.into_iter().zip(found) {
                 self.report.expiries += 1;
+                let put_off = self.put_off.get(&at).is_some_and(|ms| *ms <= listed_ms);
+                if put_off {
+                    self.put_off.remove(&at);
+                    continue;
+                }
                 let record = bytes.as_deref().and_then(Record::from_bytes);
-                if record.is_none_or(|record| record.expires_ms != Some(expires_ms)) {
+                let is_own = record.is_some_and(|record| record.expires_ms == Some(listed_ms));
+                if !is_own && !self.was_put_off(&at, listed_ms) {
                     let (type_name, key) = self.name(&at);
+                    let expires_ms = listed_ms;
                     self.report.add(Finding::ExpirySuperfluous { type_name, key, expires_ms });
                 }
             }
             start = next_start(&batch);
         }
+        let mut missing: Vec<_> = core::mem::take(&mut self.put_off).into_keys().collect();
+        missing.sort_unstable();
+        missing.iter().for_each(|at| self.expiry_missing(at));
         Ok(())
+    }
+
+    /// Whether a document may have been listed for this time because others held it. It may be
+    /// another by now, and is taken off the list then; so is one of the store's own that was written
+    /// again after its time had come.
+    fn was_put_off(&self, at: &[u8], listed_ms: u64) -> bool {
+        if self.is_own(at) {
+            return listed_ms <= self.time_ms;
+        }
+        let name = keys::split_document(at).and_then(|(id, _)| self.catalog.type_name(id));
+        let is_referred =
+            name.is_some_and(|name| self.catalog.references_to(name).next().is_some());
+        is_referred && listed_ms <= self.time_ms.saturating_add(millis(HELD_WAIT))
     }
 }
 
-fn document(at: &[u8], bytes: &[u8]) -> Option<Document> {
+fn document<'b>(at: &[u8], bytes: &'b [u8]) -> Option<(Record<'b>, Document)> {
     let (TypeId(_), key) = keys::split_document(at)?;
-    Document::from_record(key, &Record::from_bytes(bytes)?).ok()
+    let record = Record::from_bytes(bytes)?;
+    Some((record, Document::from_record(key, &record).ok()?))
+}
+
+fn hash(key: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
 }

@@ -10,6 +10,7 @@ mod indexes;
 mod log;
 
 use core::ops::ControlFlow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
@@ -59,6 +60,10 @@ struct Check<'v> {
     view: &'v dyn View,
     catalog: Arc<Catalog>,
     report: CheckReport,
+    /// The time of the last write, in milliseconds since 1970: what had expired then, counts no more.
+    time_ms: u64,
+    /// Expired documents that are not listed at their time: by their keys in `Documents`, the times.
+    put_off: HashMap<Vec<u8>, u64>,
 }
 
 /// Checks one environment.
@@ -66,7 +71,9 @@ pub(crate) async fn run(shared: &Shared) -> Result<CheckReport, Error> {
     let view = shared.engine.view().await?;
     // Not the one that is kept: what lies in the environment is what is checked.
     let catalog = Arc::new(Catalog::load(view.as_ref()).await?);
-    let mut check = Check { view: view.as_ref(), catalog, report: CheckReport::default() };
+    let time_ms = lookup::head(view.as_ref()).await?.time.unix_ms();
+    let (report, put_off) = (CheckReport::default(), HashMap::new());
+    let mut check = Check { view: view.as_ref(), catalog, report, time_ms, put_off };
     let last = check.log().await?;
     check.documents(last).await?;
     check.indexes().await?;

@@ -159,4 +159,4 @@ const fn is_held(error: &Error) -> bool {
 }
 
 /// How soon to try again to remove a document that a rule of others keeps.
-const HELD_WAIT: Duration = Duration::from_secs(10);
+pub(crate) const HELD_WAIT: Duration = Duration::from_secs(10);

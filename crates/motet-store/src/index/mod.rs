@@ -5,7 +5,7 @@ mod entries;
 mod spec;
 
 pub(crate) use build::{Build, Clear, Create, Drop, Progress, add, is_cleared, remove};
-pub(crate) use entries::{Entries, Entry, append_document_key};
+pub(crate) use entries::{Entries, append_document_key};
 pub use spec::{INDEX_FIELDS_MAX, IndexSpec, IndexState};
 pub(crate) use spec::{Index, IndexRecord};
 
