@@ -164,7 +164,12 @@ pub(super) async fn set_retention(
     if let Some(bytes) = form.bytes {
         retention = retention.bytes(bytes);
     }
-    call.change(move |env| env.set_retention(retention)).await?;
+    call.change(move |env| {
+        // What pins keep cannot be said here, and stays as it is.
+        let pin_bytes = env.retention()?.pin_bytes;
+        env.set_retention(retention.pin_bytes(pin_bytes))
+    })
+    .await?;
     Ok(Json(Done {}))
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use motet_store::Store;
+use motet_store::{Retention, Store};
 use serde_json::{Value, json};
 
 use super::http::{get, post, put, send};
@@ -64,6 +64,17 @@ async fn changes_that_are_no_longer_kept_are_said_to_be_gone() {
     assert!(gone.json["error"]["details"]["keptFrom"].as_u64().expect("a clock") > 1);
     let status = get(&server, "/api/default/status").await.json;
     assert_eq!((&status["head"], &status["maintenanceError"]), (&json!(5), &Value::Null));
+}
+
+#[tokio::test]
+async fn setting_the_retention_leaves_what_pins_keep_as_it_is() {
+    let server = start();
+    let env = Store::open(server.file("data")).expect("a store").env("default").expect("opened");
+    env.set_retention(Retention::everything().pin_bytes(123)).expect("set");
+    let retention = "/api/default/log/retention";
+    assert_eq!(put(&server, retention, r#"{"bytes":60}"#).await.status, 200);
+    let kept = env.retention().expect("read");
+    assert_eq!((kept.bytes, kept.pin_bytes), (Some(60), 123));
 }
 
 #[tokio::test]
