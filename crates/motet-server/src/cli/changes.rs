@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use motet_store::{Change, Clock};
+use motet_store::{Change, Clock, Error};
 
 use super::failure::CommandError;
 use super::output::{Form, Output, json_text, shown};
@@ -14,9 +14,9 @@ use super::place::Place;
 pub struct LogOptions {
     #[command(flatten)]
     place: Place,
-    /// Only changes after this clock.
-    #[arg(long, value_name = "CLOCK", default_value_t = 0)]
-    after: u64,
+    /// Only changes after this clock; without it, from the first that the log still has.
+    #[arg(long, value_name = "CLOCK")]
+    after: Option<u64>,
     /// How many changes at most.
     #[arg(long, default_value_t = 100)]
     limit: usize,
@@ -48,8 +48,7 @@ impl LogOptions {
     /// # Errors
     /// `LOG_TRUNCATED` if they are no longer kept.
     pub fn run(self) -> Result<(), CommandError> {
-        let env = self.place.existing()?;
-        let changes = env.log().read(Clock::new(self.after), self.limit)?;
+        let changes = self.read()?;
         let mut output = Output::new();
         if self.form.json {
             for change in &changes {
@@ -62,6 +61,20 @@ impl LogOptions {
             )?;
         }
         output.flush()
+    }
+
+    fn read(&self) -> Result<Vec<Change>, CommandError> {
+        let log = self.place.existing()?.log();
+        let mut after = self.after.unwrap_or_default();
+        loop {
+            match log.read(Clock::new(after), self.limit) {
+                // It may be trimmed again before it is read.
+                Err(Error::LogTruncated { kept_from, .. }) if self.after.is_none() => {
+                    after = kept_from.number().saturating_sub(1);
+                }
+                read => return Ok(read?),
+            }
+        }
     }
 }
 

@@ -3,10 +3,11 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use motet_store::engine::lmdb::{Lmdb, Options};
 use motet_store::engine::{Answer, Decide, Decision, Engine, Table, Transaction, Writes};
-use motet_store::{Clock, Error, Store};
+use motet_store::{Clock, Error, Retention, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -97,6 +98,25 @@ fn documents_are_put_and_got_and_errors_say_what_to_do() {
     }
     assert!(!shell.folder.path().join("typo").exists(), "a misspelt path is no new store");
     assert_eq!(shell.run_with(&["put", "Order"], "").status.code(), Some(2));
+}
+
+#[test]
+fn the_log_is_printed_from_where_it_begins() {
+    let shell = Shell::new();
+    for n in 0..5 {
+        shell.ok(&["put", "Order", "o-1", &n.to_string()]);
+    }
+    let env = Store::open(shell.data()).expect("a store").env("default").expect("opened");
+    env.set_retention(Retention::everything().bytes(1)).expect("set");
+    let end = Instant::now() + Duration::from_secs(10);
+    while env.log().read(Clock::ZERO, 1).is_ok() {
+        assert!(Instant::now() < end, "the log is trimmed soon");
+        std::thread::yield_now();
+    }
+    drop(env);
+    let last = lines(&shell.ok(&["log", "--json"]));
+    assert_eq!(last.last().expect("the newest is kept")["clock"], 5);
+    assert!(shell.fails(&["log", "--after", "0"]).contains("LOG_TRUNCATED"));
 }
 
 #[test]
