@@ -1,6 +1,6 @@
 //! Who may do what: API tokens, and without them only who is on this machine.
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use motet_protocol::ErrorCode;
 use sha2::{Digest as _, Sha256};
 
@@ -111,6 +111,12 @@ impl StoreApi {
     /// made to lead here (DNS rebinding).
     fn admit_local(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        let twice = |name: HeaderName| headers.get_all(name).iter().nth(1).is_some();
+        if twice(header::HOST) || twice(header::ORIGIN) {
+            // Who stands between may go by another of them (RFC 9112, 3.2).
+            let message = "there is more than one Host or Origin header";
+            return Err(Failure::because(ErrorCode::OriginForbidden, message));
+        }
         if !text(header::HOST).is_some_and(|host| origin::is_loopback(&format!("http://{host}"))) {
             let message = "the Host header does not name this machine";
             return Err(Failure::because(ErrorCode::OriginForbidden, message));

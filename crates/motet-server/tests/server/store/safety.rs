@@ -44,6 +44,18 @@ async fn a_name_that_was_made_to_lead_here_is_refused() {
 }
 
 #[tokio::test]
+async fn a_request_with_two_hosts_is_refused_whichever_comes_first() {
+    let server = start();
+    let own = format!("Host: {}\r\n", server.address);
+    let foreign = "Host: evil.example\r\n";
+    for hosts in [format!("{own}{foreign}"), format!("{foreign}{own}"), format!("{own}{own}")] {
+        let refused = send_bare(&server, "PUT", PATH, &format!("{hosts}{JSON}"), "1").await;
+        assert_eq!((refused.status, code(&refused.json)), (403, "ORIGIN_FORBIDDEN"), "{hosts}");
+    }
+    assert_eq!(get(&server, PATH).await.status, 404);
+}
+
+#[tokio::test]
 async fn a_body_that_a_page_could_send_without_asking_is_refused() {
     let server = start();
     let host = format!("Host: {}\r\n", server.address);
