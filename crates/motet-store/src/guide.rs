@@ -1,5 +1,8 @@
 //! Guides by task. Their examples are tested with the crate's.
 
+#[doc = include_str!("../../../docs/guide/store-quickstart.md")]
+pub mod store_quickstart {}
+
 #[doc = include_str!("../../../docs/guide/documents.md")]
 pub mod documents {}
 
