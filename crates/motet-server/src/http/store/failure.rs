@@ -231,6 +231,8 @@ pub(super) const fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::ReferenceRestricted
         | ErrorCode::ReferencesBuilding
         | ErrorCode::IdempotencyKeyReused
+        | ErrorCode::LogPositionAhead
+        | ErrorCode::CopyUnfinished
         | ErrorCode::BackupUnavailable => StatusCode::CONFLICT,
         ErrorCode::LogTruncated => StatusCode::GONE,
         ErrorCode::ValueTooLarge | ErrorCode::TransactionTooLarge | ErrorCode::PayloadTooLarge => {

@@ -117,21 +117,19 @@ pub(super) async fn read(
 fn changes(env: &Env, after: Clock, limit: usize, bytes_max: usize) -> Result<Changes, Failure> {
     let head = env.log().head()?.clock.number();
     let (mut changes, mut room, mut failed) = (Vec::new(), bytes_max, None);
-    if after.number() < head {
-        env.log().visit(after, |header| {
-            let bytes = header.json.map_or(0, <[u8]>::len);
-            if bytes > room && !changes.is_empty() {
-                return ControlFlow::Break(());
-            }
-            room = room.saturating_sub(bytes);
-            match ChangeForm::of(header) {
-                Ok(change) => changes.push(change),
-                Err(failure) => failed = Some(failure),
-            }
-            let ends = changes.len() == limit || failed.is_some();
-            if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
-    }
+    env.log().visit(after, |header| {
+        let bytes = header.json.map_or(0, <[u8]>::len);
+        if bytes > room && !changes.is_empty() {
+            return ControlFlow::Break(());
+        }
+        room = room.saturating_sub(bytes);
+        match ChangeForm::of(header) {
+            Ok(change) => changes.push(change),
+            Err(failure) => failed = Some(failure),
+        }
+        let ends = changes.len() == limit || failed.is_some();
+        if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
     match failed {
         Some(failure) => Err(failure),
         None => Ok(Changes { changes, head }),

@@ -67,6 +67,16 @@ async fn changes_that_are_no_longer_kept_are_said_to_be_gone() {
 }
 
 #[tokio::test]
+async fn a_reader_ahead_of_the_log_is_told_so_and_one_at_its_head_gets_nothing_new() {
+    let server = start();
+    put(&server, "/api/default/types/T/k", "1").await;
+    let at_head = get(&server, "/api/default/log?after=1").await;
+    assert_eq!((at_head.status, &at_head.json), (200, &json!({"changes": [], "head": 1})));
+    let ahead = get(&server, "/api/default/log?after=2").await;
+    assert_eq!((ahead.status, code(&ahead.json)), (409, "LOG_POSITION_AHEAD"));
+}
+
+#[tokio::test]
 async fn setting_the_retention_leaves_what_pins_keep_as_it_is() {
     let server = start();
     let env = Store::open(server.file("data")).expect("a store").env("default").expect("opened");

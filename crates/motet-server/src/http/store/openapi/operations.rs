@@ -162,7 +162,7 @@ pub(super) fn all() -> Vec<Operation> {
             "Changes in the order in which they were made.",
             Body::of::<Changes>(),
         )
-        .fails(&["410"]),
+        .fails(&["409", "410"]),
         Operation::new(
             Get,
             "/api/{env}/log/retention",
