@@ -40,3 +40,9 @@ pub(crate) async fn head(from: &dyn Read) -> Result<Head, Error> {
         }),
     }
 }
+
+/// The time by which a view is read, at a wall clock that shows this: never before that of what was
+/// written last. What a writer took for expired, no reader shows.
+pub(crate) async fn now_ms(from: &dyn Read, wall_ms: u64) -> Result<u64, Error> {
+    Ok(head(from).await?.time.unix_ms().max(wall_ms))
+}

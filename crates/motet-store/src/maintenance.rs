@@ -41,31 +41,51 @@ fn run(shared: &Weak<Shared>, signal: &Arc<Signal>) {
     }
 }
 
-/// Does what is due, and says how soon to look again at the latest.
+/// Does what is due, and says how soon to look again at the latest. What fails holds up nothing else:
+/// least of all the removal of what has expired, which makes room.
 pub(crate) fn step(env: &Env) -> Result<Duration, Error> {
-    trim(env)?;
-    clear_indexes(env)?;
-    build_indexes(env)?;
+    let trimmed = trim(env);
+    let cleared = clear_indexes(env);
+    let built = build_indexes(env);
+    let next = sweep(env);
+    trimmed.and(cleared).and(built).and(next)
+}
+
+/// Removes what has expired, and says how soon something will.
+fn sweep(env: &Env) -> Result<Duration, Error> {
+    let mut before = Vec::new();
     loop {
-        let (due, next_ms) = pollster::block_on(due(env.shared()))?;
-        let now_ms = env.shared().unix_ms();
-        if due.is_empty() {
+        let Due { documents, now_ms, next_ms } = pollster::block_on(due(env.shared()))?;
+        if documents.is_empty() {
             let next = next_ms.map(|next_ms| Duration::from_millis(next_ms.saturating_sub(now_ms)));
             return Ok(next.unwrap_or(BACKSTOP).min(BACKSTOP));
         }
-        env.decide(Box::new(Sweep { shared: Arc::clone(env.shared()), documents: due }))?;
+        if documents == before {
+            // None of them went: the wall clock of who decides is behind.
+            return Ok(RETRY);
+        }
+        before.clone_from(&documents);
+        env.decide(Box::new(Sweep { shared: Arc::clone(env.shared()), documents }))?;
     }
 }
 
-/// Documents whose time has come, up to a batch, and when the next one's comes.
-async fn due(shared: &Shared) -> Result<(Vec<(u64, Vec<u8>)>, Option<u64>), Error> {
+struct Due {
+    /// When they are listed, and their keys in `Documents`, up to a batch.
+    documents: Vec<(u64, Vec<u8>)>,
+    now_ms: u64,
+    /// When the next one's time comes.
+    next_ms: Option<u64>,
+}
+
+/// Documents whose time has come.
+async fn due(shared: &Shared) -> Result<Due, Error> {
     let view = shared.engine.view().await?;
-    let now_ms = shared.unix_ms();
+    let now_ms = lookup::now_ms(view.as_ref(), shared.unix_ms()).await?;
     let max = shared.limits.background_batch(SWEEP_DOCUMENTS_MAX);
-    let (mut due, mut next_ms) = (Vec::new(), None);
+    let (mut documents, mut next_ms) = (Vec::new(), None);
     let mut show = |key: &[u8], _: &[u8]| match keys::split_expiry(key) {
-        Some((expires_ms, document)) if expires_ms <= now_ms && due.len() < max => {
-            due.push((expires_ms, document.to_vec()));
+        Some((expires_ms, document)) if expires_ms <= now_ms && documents.len() < max => {
+            documents.push((expires_ms, document.to_vec()));
             ControlFlow::Continue(())
         }
         Some((expires_ms, _)) => {
@@ -82,7 +102,7 @@ async fn due(shared: &Shared) -> Result<(Vec<(u64, Vec<u8>)>, Option<u64>), Erro
         &mut show,
     )
     .await?;
-    Ok((due, next_ms))
+    Ok(Due { documents, now_ms, next_ms })
 }
 
 /// Trims the log, a batch of entries at a time, so that no writer waits for long.

@@ -110,10 +110,13 @@ impl Sweep {
                 Err(error) => return Err(error),
             }
         }
-        match self.attempt(transaction, &go, &stay).await {
-            // Each may go, but not together: the others' turns come.
-            Err(error) if is_held(&error) => self.attempt(transaction, &go[..1], &stay).await,
-            outcome => outcome,
+        let mut count = go.len();
+        loop {
+            match self.attempt(transaction, &go[..count], &stay).await {
+                // Each may go, but not together: the others' turns come.
+                Err(error) if is_held(&error) && count > 1 => count /= 2,
+                outcome => return outcome,
+            }
         }
     }
 
@@ -129,6 +132,9 @@ impl Sweep {
             session.expire_later(*listed_ms, document, HELD_WAIT);
         }
         for place in go {
+            if session.is_batch_full() {
+                break;
+            }
             let (listed_ms, document) = &self.documents[*place];
             session.expire(*listed_ms, document).await?;
         }
@@ -136,7 +142,7 @@ impl Sweep {
     }
 }
 
-/// Whether a rule of documents stands against the removal of one, and not the medium.
+/// Whether a rule of documents or their size stands against the removal of one, and not the medium.
 const fn is_held(error: &Error) -> bool {
     matches!(
         error,
@@ -147,6 +153,7 @@ const fn is_held(error: &Error) -> bool {
             | Error::UniqueViolation { .. }
             | Error::IndexEntriesTooMany { .. }
             | Error::BatchTooLarge { .. }
+            | Error::TransactionTooLarge { .. }
             | Error::ValueTooLarge { .. }
     )
 }

@@ -14,24 +14,36 @@ use crate::{Error, lookup};
 pub(super) struct Overlay<'t> {
     below: &'t dyn Read,
     writes: [BTreeMap<Vec<u8>, Option<Vec<u8>>>; Table::ALL.len()],
+    /// Bytes of the keys and values in `writes`.
+    bytes: usize,
     fetched: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
 impl<'t> Overlay<'t> {
     pub(super) fn new(below: &'t dyn Read) -> Self {
-        Self { below, writes: Default::default(), fetched: BTreeMap::new() }
+        Self { below, writes: Default::default(), bytes: 0, fetched: BTreeMap::new() }
     }
 
     pub(super) const fn below(&self) -> &'t dyn Read {
         self.below
     }
 
-    /// Reads documents that will be asked for, all in one question.
+    /// Bytes of everything that is to be written.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Reads documents that will be asked for, all in one question. What would be too much to hold
+    /// is read again when it is asked for.
     pub(super) async fn fetch_documents(&mut self, keys: &[Vec<u8>]) -> Result<(), Error> {
         let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
         let fetched = &mut self.fetched;
+        let mut bytes = 0;
         let mut each = |place: usize, value: Option<&[u8]>| {
-            fetched.insert(keys[place].to_vec(), value.map(<[u8]>::to_vec));
+            if bytes < FETCHED_BYTES_MAX {
+                bytes += value.map_or(0, <[u8]>::len);
+                fetched.insert(keys[place].to_vec(), value.map(<[u8]>::to_vec));
+            }
         };
         self.below.get_many(Table::Documents, &keys, &mut each).await
     }
@@ -75,11 +87,19 @@ impl<'t> Overlay<'t> {
     }
 
     pub(super) fn put(&mut self, table: Table, key: Vec<u8>, value: Vec<u8>) {
-        self.writes[table as usize].insert(key, Some(value));
+        self.set(table, key, Some(value));
     }
 
     pub(super) fn remove(&mut self, table: Table, key: Vec<u8>) {
-        self.writes[table as usize].insert(key, None);
+        self.set(table, key, None);
+    }
+
+    fn set(&mut self, table: Table, key: Vec<u8>, value: Option<Vec<u8>>) {
+        let key_bytes = key.len();
+        self.bytes += key_bytes + value.as_ref().map_or(0, Vec::len);
+        if let Some(before) = self.writes[table as usize].insert(key, value) {
+            self.bytes -= key_bytes + before.map_or(0, |before| before.len());
+        }
     }
 
     pub(super) fn into_writes(self) -> Writes {
@@ -93,5 +113,29 @@ impl<'t> Overlay<'t> {
             }
         }
         writes
+    }
+}
+
+/// Bytes of documents after which no more are fetched.
+const FETCHED_BYTES_MAX: usize = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine as _;
+    use crate::engine::memory::Memory;
+
+    #[test]
+    fn its_bytes_are_those_of_what_it_writes() {
+        let engine = Memory::default();
+        let view = pollster::block_on(engine.view()).unwrap();
+        let mut overlay = Overlay::new(view.as_ref());
+        overlay.put(Table::Documents, b"a".to_vec(), vec![0; 100]);
+        overlay.put(Table::Documents, b"a".to_vec(), vec![0; 10]);
+        overlay.put(Table::Index, b"a".to_vec(), Vec::new());
+        overlay.put(Table::Log, b"ab".to_vec(), vec![0; 7]);
+        overlay.remove(Table::Log, b"ab".to_vec());
+        assert_eq!(overlay.bytes(), 11 + 1 + 2);
+        assert_eq!(overlay.bytes(), overlay.into_writes().byte_len());
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Session<'t> {
     pub(super) before: Clock,
     pub(super) changes: u64,
     stamp: Hlc,
+    /// The most bytes that the engine takes of a decider.
+    bytes_max: usize,
     /// Bytes of all log entries so far; `None` until the first change.
     log_bytes: Option<u64>,
     pub(super) references: References,
@@ -58,6 +60,7 @@ impl<'t> Session<'t> {
             before: transaction.head().clock,
             changes: 0,
             stamp: transaction.stamp(),
+            bytes_max: shared.engine.capabilities().max_txn_bytes,
             log_bytes: None,
             references: References::default(),
             shared,
@@ -76,6 +79,18 @@ impl<'t> Session<'t> {
         });
         let keys: Vec<_> = keys.collect();
         self.overlay.fetch_documents(&keys).await
+    }
+
+    /// Whether a decider of the background has as much as one transaction should have, so that no
+    /// writer waits for long; what is left comes with the next one.
+    pub(crate) fn is_batch_full(&self) -> bool {
+        self.overlay.bytes() >= BATCH_BYTES.min(self.bytes_max / 4)
+    }
+
+    /// Refuses what the engine would refuse, before it takes more memory than that.
+    fn check_bytes(&self) -> Result<(), Error> {
+        let (bytes, max) = (self.overlay.bytes(), self.bytes_max);
+        if bytes > max { Err(Error::TransactionTooLarge { bytes, max }) } else { Ok(()) }
     }
 
     /// What was decided, if every reference holds now.
@@ -163,6 +178,7 @@ impl<'t> Session<'t> {
         let record = Record { version, expires_ms, json: &json };
         self.overlay.put(Table::Documents, place.key.clone(), record.to_bytes());
         self.move_expiry(place, expires_ms);
+        self.check_bytes()?;
         Ok(version)
     }
 
@@ -232,7 +248,7 @@ impl<'t> Session<'t> {
             self.overlay.put(Table::Index, entry.key.clone(), entry.to_value().to_vec());
         }
         self.note_shape(index, write, new.keys.len() > 1, new.shortened);
-        Ok(())
+        self.check_bytes()
     }
 
     /// No other document that counts has the same values.
@@ -438,6 +454,7 @@ impl<'t> Session<'t> {
         };
         let bytes = minicbor::to_vec(entry).expect("writing into a Vec does not fail");
         self.overlay.put(Table::Log, keys::log(clock).to_vec(), bytes);
+        self.check_bytes()?;
         Ok(clock)
     }
 }
@@ -484,3 +501,6 @@ fn already_exists(write: &Write, version: Clock) -> Error {
 fn not_found(write: &Write) -> Error {
     Error::NotFound { type_name: write.type_name.clone(), key: write.key.clone() }
 }
+
+/// Bytes after which a transaction of the background ends.
+const BATCH_BYTES: usize = 16 << 20;

@@ -82,7 +82,7 @@ pub(crate) struct Build {
 
 impl Build {
     async fn run(&mut self, transaction: &dyn Transaction) -> Result<Decision, Error> {
-        let mut session = Session::begin(transaction, &self.shared).await?;
+        let session = Session::begin(transaction, &self.shared).await?;
         let Some(index) = session.catalog().index(self.type_id, &self.name).map(Arc::clone) else {
             return Ok(Decision::default());
         };
@@ -92,22 +92,29 @@ impl Build {
         let progress = Progress::load(transaction, index.record.id).await?;
         let batch = self.batch(transaction, &progress).await?;
         let type_name = session.catalog().type_name(self.type_id).unwrap_or_default().to_owned();
-        match add_documents(&mut session, &type_name, &index, &batch).await {
-            Ok(()) => {}
-            Err(error @ (Error::UniqueViolation { .. } | Error::IndexEntriesTooMany { .. })) => {
-                return self.fail(transaction, &type_name, &index, &error).await;
+        let mut count = batch.documents.len();
+        loop {
+            let mut session = Session::begin(transaction, &self.shared).await?;
+            let documents = &batch.documents[..count];
+            match add_documents(&mut session, &type_name, &index, documents).await {
+                Ok(added) => {
+                    match documents[..added].last() {
+                        Some(last) if added < batch.documents.len() || batch.more => {
+                            let progress = progress.after(&last.key, added);
+                            let key = progress_key(index.record.id);
+                            session.put_catalog(&key, &progress.to_bytes());
+                        }
+                        _ => end(&mut session, &type_name, &index, IndexState::Ready),
+                    }
+                    return session.finish().await;
+                }
+                Err(Error::TransactionTooLarge { .. }) if count > 1 => count /= 2,
+                Err(error) if is_of_documents(&error) => {
+                    return self.fail(transaction, &type_name, &index, &error).await;
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
         }
-        match batch.last() {
-            Some(last) if batch.len() == self.batch_max() => {
-                let scanned = progress.scanned + batch.len() as u64;
-                let progress = Progress { after: Some(last.key.clone()), scanned };
-                session.put_catalog(&progress_key(index.record.id), &progress.to_bytes());
-            }
-            _ => end(&mut session, &type_name, &index, IndexState::Ready),
-        }
-        session.finish().await
     }
 
     /// Gives the index up, without what this batch had decided.
@@ -128,12 +135,12 @@ impl Build {
         self.shared.limits.background_batch(BATCH_DOCUMENTS)
     }
 
-    /// The next documents after those that have been added.
+    /// The next documents after those that have been added: few where they are large.
     async fn batch(
         &self,
         transaction: &dyn Transaction,
         progress: &Progress,
-    ) -> Result<Vec<Document>, Error> {
+    ) -> Result<Batch, Error> {
         let all = keys::document(self.type_id, "");
         let end = successor(&all);
         let start = match &progress.after {
@@ -141,16 +148,19 @@ impl Build {
             Some(after) => keys::just_after(keys::document(self.type_id, after)),
         };
         let max = self.batch_max();
-        let (mut batch, mut failed) = (Vec::new(), Ok(()));
+        let mut batch = Batch { documents: Vec::new(), more: false };
+        let (mut read, mut failed) = (0, Ok(()));
         let mut show = |at: &[u8], bytes: &[u8]| {
             let key = keys::split_document(at).map_or("", |(_, key)| key);
             let record = Record::parse(bytes, format_args!("document {key:?}"));
             let document = record.and_then(|record| Document::from_record(key, &record));
             match document {
-                Ok(document) => batch.push(document),
+                Ok(document) => batch.documents.push(document),
                 Err(error) => failed = Err(error),
             }
-            let done = failed.is_err() || batch.len() == max;
+            read += bytes.len();
+            batch.more = batch.documents.len() == max || read >= BATCH_BYTES;
+            let done = failed.is_err() || batch.more;
             if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         lookup::range(transaction, Table::Documents, &start, end.as_deref(), &mut show).await?;
@@ -158,21 +168,41 @@ impl Build {
     }
 }
 
-/// Adds documents to an index. One that its writers have added already is added again, which
-/// changes nothing.
+/// Documents that are to be added to an index.
+struct Batch {
+    documents: Vec<Document>,
+    /// Whether there may be more after them.
+    more: bool,
+}
+
+/// Whether documents are such that the index cannot be.
+const fn is_of_documents(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::UniqueViolation { .. }
+            | Error::IndexEntriesTooMany { .. }
+            | Error::TransactionTooLarge { .. }
+    )
+}
+
+/// Adds documents to an index, until the transaction has enough, and says how many. One that its
+/// writers have added already is added again, which changes nothing.
 async fn add_documents(
     session: &mut Session<'_>,
     type_name: &str,
     index: &Index,
     batch: &[Document],
-) -> Result<(), Error> {
-    for document in batch {
+) -> Result<usize, Error> {
+    for (added, document) in batch.iter().enumerate() {
+        if session.is_batch_full() {
+            return Ok(added);
+        }
         let new = index.entries(&document.key, &document.value)?;
         let write = Write::remove(type_name, document.key.as_str());
         let live = session.is_live_until(document.expires_ms);
         session.keep_index(index, &write, &super::Entries::default(), &new, live).await?;
     }
-    Ok(())
+    Ok(batch.len())
 }
 
 fn end(session: &mut Session<'_>, type_name: &str, index: &Index, state: IndexState) {
@@ -272,6 +302,11 @@ impl Progress {
         }
     }
 
+    /// Where it is when so many more documents, up to this one, were added.
+    fn after(&self, key: &str, added: usize) -> Self {
+        Self { after: Some(key.to_owned()), scanned: self.scanned + added as u64 }
+    }
+
     fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("a key and a number can be written")
     }
@@ -295,5 +330,7 @@ const CLEARED_PREFIX: &[u8] = b"clearing/";
 
 /// How many documents one transaction adds to an index.
 const BATCH_DOCUMENTS: usize = 500;
+/// Bytes of documents after which no more are read for one transaction.
+const BATCH_BYTES: usize = 8 << 20;
 /// How many entries one transaction removes of an index that is no more.
 const CLEAR_ENTRIES: usize = 2_000;
