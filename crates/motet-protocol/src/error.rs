@@ -279,7 +279,7 @@ error_codes! {
     138 CursorInvalid "CURSOR_INVALID" "store" final Warning
         "A cursor does not belong to the query, or its index is no more." "Ask for the first page again.";
     139 ResultTooLarge "RESULT_TOO_LARGE" "store" final Warning
-        "A query without a limit gives too many documents." "Set a limit, and ask page by page.";
+        "A query gives too many documents, or has too much to sort." "Set a limit, and ask page by page; an index that has the order needs no sorting.";
     145 IntegrityViolated "INTEGRITY_VIOLATED" "store" final Error
         "A check found what must not be." "Keep the files for examination, and restore a backup, or export what can be read.";
     146 StoreInUse "STORE_IN_USE" "store" final Error

@@ -295,6 +295,14 @@ pub enum Error {
         /// How many are allowed.
         max: usize,
     },
+    /// A query has to sort more than may be held in memory.
+    #[error(
+        "the query has more than {max} bytes to sort: set a limit, or make an index that has the order"
+    )]
+    SortTooLarge {
+        /// How many bytes are allowed.
+        max: usize,
+    },
     /// A patch does not fit the document.
     #[error("the patch does not fit at {path:?}: {why}")]
     PatchInvalid {
@@ -411,7 +419,7 @@ impl Error {
             Self::ReferenceRestricted(_) => ErrorCode::ReferenceRestricted,
             Self::ReferencesBuilding { .. } => ErrorCode::ReferencesBuilding,
             Self::CursorInvalid { .. } => ErrorCode::CursorInvalid,
-            Self::ResultTooLarge { .. } => ErrorCode::ResultTooLarge,
+            Self::ResultTooLarge { .. } | Self::SortTooLarge { .. } => ErrorCode::ResultTooLarge,
             Self::PatchInvalid { .. } => ErrorCode::PatchInvalid,
             Self::Damaged { .. } => ErrorCode::StoreCorrupt,
             Self::FilterInvalid { .. } => ErrorCode::FilterInvalid,

@@ -43,7 +43,7 @@ pub use error::{BrokenReference, Error};
 pub use index::{INDEX_FIELDS_MAX, IndexSpec, IndexState, IndexStatus};
 pub use key_range::KeyRange;
 pub use log::{Change, ChangeHeader, Log, Op, Retention, Tail};
-pub use query::{Explain, Page, Query, ROWS_MAX};
+pub use query::{Explain, Page, Query, ROWS_MAX, RawPage, SORT_BYTES_MAX};
 pub use shared::{Driver, Limits};
 pub use signal::Wake;
 pub use store::{Store, StoreOptions};

@@ -46,3 +46,20 @@ fn patches_of_a_large_document_are_refused_as_soon_as_they_are_too_much() {
     }
     assert_eq!(env.get("Scan", "s").unwrap().unwrap().value["n"], 0);
 }
+
+#[test]
+fn a_query_with_too_much_to_sort_is_refused_and_one_with_a_limit_is_answered() {
+    let env = env();
+    for n in 0..33 {
+        let text = format!("{n:02}{}", "x".repeat(TEXT_BYTES));
+        env.put("Scan", &format!("s-{n:02}"), json!({ "text": text })).unwrap();
+    }
+    let query = env.query("Scan").sort_descending("text");
+    assert!(matches!(query.rows(), Err(Error::SortTooLarge { .. })));
+    let first = query.clone().limit(2).page().unwrap();
+    let keys: Vec<_> = first.rows.iter().map(|row| row.key.as_str()).collect();
+    assert_eq!(keys, ["s-32", "s-31"]);
+    let second = query.clone().after(first.next.unwrap()).bytes_max(1).raw_page().unwrap();
+    assert_eq!((second.rows.len(), second.rows[0].0.as_str()), (1, "s-30"));
+    assert_eq!(query.bytes_max(1).explain().unwrap().returned, 1);
+}

@@ -754,8 +754,8 @@ export const ERRORS = {
     namespace: "store",
     retryable: false,
     severity: "warning",
-    message: "A query without a limit gives too many documents.",
-    nextStep: "Set a limit, and ask page by page.",
+    message: "A query gives too many documents, or has too much to sort.",
+    nextStep: "Set a limit, and ask page by page; an index that has the order needs no sorting.",
   },
   INTEGRITY_VIOLATED: {
     number: 145,

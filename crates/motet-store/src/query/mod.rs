@@ -8,7 +8,7 @@ mod run;
 
 use serde_json::{Map, Value};
 
-use crate::document::{Document, check_name};
+use crate::document::{Document, RawDocument, check_name};
 use crate::filter::Filter;
 use crate::value::Path;
 use crate::{Env, Error};
@@ -60,6 +60,16 @@ pub struct Page {
     pub next: Option<String>,
 }
 
+/// One page of a query's documents, with their values as JSON text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RawPage {
+    /// The documents and their keys.
+    pub rows: Vec<(String, RawDocument)>,
+    /// What to give [`Query::after`] for the next page; `None` if this is the last.
+    pub next: Option<String>,
+}
+
 /// How a query is answered, and what it cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -88,6 +98,18 @@ pub(crate) struct Parsed {
     /// Bytes of documents after which a page ends.
     pub(crate) bytes_max: usize,
     pub(crate) after: Option<Cursor>,
+    pub(crate) keeps: Keeps,
+}
+
+/// What whoever asks wants of the documents that are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// Their values, parsed.
+    Parsed,
+    /// Their values as JSON text, which takes far less memory.
+    Text,
+    /// Nothing but their keys.
+    Keys,
 }
 
 impl Query {
@@ -153,7 +175,8 @@ impl Query {
     ///
     /// # Errors
     /// What is not a filter or path; [`Error::ResultTooLarge`] for a query without a limit that
-    /// gives more than [`ROWS_MAX`] documents; what the medium does.
+    /// gives more than [`ROWS_MAX`] documents; [`Error::SortTooLarge`] for one that has to sort more
+    /// than [`SORT_BYTES_MAX`]; what the medium does.
     pub fn rows(&self) -> Result<Vec<Document>, Error> {
         self.page().map(|page| page.rows)
     }
@@ -164,18 +187,45 @@ impl Query {
     /// As for [`rows`](Self::rows); [`Error::CursorInvalid`] for a cursor of another query, or one
     /// whose index is no more.
     pub fn page(&self) -> Result<Page, Error> {
-        let found = self.run()?;
-        let paths = self.project.as_ref().map(|paths| {
-            paths.iter().map(|path| Path::parse(path)).collect::<Result<Vec<_>, Error>>()
-        });
-        let paths = paths.transpose()?;
-        let rows = found.rows.into_iter().map(|mut document| {
+        let (found, paths) = (self.run(Keeps::Parsed)?, self.paths()?);
+        let rows = found.rows.into_iter().map(|row| {
+            let mut document = row.into_document()?;
             if let Some(paths) = &paths {
                 document.value = project(&document.value, paths);
             }
-            document
+            Ok(document)
         });
-        Ok(Page { rows: rows.collect(), next: found.next.map(|cursor| cursor.to_text()) })
+        let rows = rows.collect::<Result<_, Error>>()?;
+        Ok(Page { rows, next: found.next.map(|cursor| cursor.to_text()) })
+    }
+
+    /// The same with values as JSON text, for handing them on: parsed ones take many times the
+    /// memory.
+    ///
+    /// ```
+    /// use motet_store::Store;
+    /// use serde_json::json;
+    ///
+    /// let env = Store::in_memory().env("default")?;
+    /// env.put("Order", "o-1", json!({"total": 30}))?;
+    /// let page = env.query("Order").raw_page()?;
+    /// let (key, order) = &page.rows[0];
+    /// assert_eq!((key.as_str(), order.json.as_slice()), ("o-1", &br#"{"total":30}"#[..]));
+    /// # Ok::<(), motet_store::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`page`](Self::page).
+    pub fn raw_page(&self) -> Result<RawPage, Error> {
+        let (found, paths) = (self.run(Keeps::Text)?, self.paths()?);
+        let rows = found.rows.into_iter().map(|row| {
+            let Some(paths) = &paths else { return Ok(row.into_raw()) };
+            let Document { key, version, expires_ms, value } = row.into_document()?;
+            let json = run::json_text(&project(&value, paths));
+            Ok((key, RawDocument { version, expires_ms, json }))
+        });
+        let rows = rows.collect::<Result<_, Error>>()?;
+        Ok(RawPage { rows, next: found.next.map(|cursor| cursor.to_text()) })
     }
 
     /// How many documents match, whatever the limit.
@@ -184,25 +234,35 @@ impl Query {
     /// As for [`rows`](Self::rows).
     pub fn count(&self) -> Result<usize, Error> {
         check_name(&self.type_name)?;
-        let parsed = Parsed { limit: None, after: None, ..self.parse()? };
+        let parsed = Parsed { limit: None, after: None, ..self.parse(Keeps::Keys)? };
         pollster::block_on(run::count(self.env.shared(), &self.type_name, &parsed))
     }
 
-    /// How the query is answered. It is run for that.
+    /// How the query is answered. It is run for that, without keeping the documents.
     ///
     /// # Errors
     /// As for [`rows`](Self::rows).
     pub fn explain(&self) -> Result<Explain, Error> {
-        self.run().map(|found| found.explain)
+        self.run(Keeps::Keys).map(|found| found.explain)
     }
 
-    fn run(&self) -> Result<run::Found, Error> {
+    fn run(&self, keeps: Keeps) -> Result<run::Found, Error> {
         check_name(&self.type_name)?;
-        let parsed = self.parse()?;
+        let parsed = self.parse(keeps)?;
         pollster::block_on(run::run(self.env.shared(), &self.type_name, &parsed))
     }
 
-    fn parse(&self) -> Result<Parsed, Error> {
+    /// The paths of the projection.
+    fn paths(&self) -> Result<Option<Vec<Path>>, Error> {
+        let paths = self.project.as_ref();
+        paths
+            .map(|paths| {
+                paths.iter().map(|path| Path::parse(path)).collect::<Result<Vec<_>, Error>>()
+            })
+            .transpose()
+    }
+
+    fn parse(&self, keeps: Keeps) -> Result<Parsed, Error> {
         Ok(Parsed {
             filter: Filter::parse(&self.filter)?,
             filter_json: self.filter.clone(),
@@ -210,6 +270,7 @@ impl Query {
             limit: self.limit,
             bytes_max: self.bytes_max,
             after: self.after.as_deref().map(Cursor::from_text).transpose()?,
+            keeps,
         })
     }
 }
@@ -243,6 +304,10 @@ fn take(from: &Value, into: &mut Map<String, Value>, path: &str) {
 
 /// The most documents of a query without a limit.
 pub const ROWS_MAX: usize = 100_000;
+
+/// The most bytes that a query keeps in memory to sort them. An index that has the order needs
+/// none, and a [limit](Query::limit) or a [size](Query::bytes_max) of pages few.
+pub const SORT_BYTES_MAX: usize = 256 << 20;
 
 #[cfg(test)]
 mod tests {

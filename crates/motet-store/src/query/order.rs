@@ -5,7 +5,6 @@ use core::cmp::Ordering;
 use serde_json::Value;
 
 use crate::Error;
-use crate::document::Document;
 use crate::value::{Direction, Path, compare};
 
 /// Sort fields, in order. None means any stable order.
@@ -29,17 +28,16 @@ impl Order {
     }
 
     /// Where a document stands.
-    pub(crate) fn place(&self, document: &Document) -> Place {
+    pub(crate) fn place(&self, key: &str, value: &Value) -> Place {
         let values = self.fields.iter().map(|(path, direction)| {
-            let values =
-                path.values(&document.value).into_iter().map(|value| value.unwrap_or(&Value::Null));
+            let values = path.values(value).into_iter().map(|value| value.unwrap_or(&Value::Null));
             let value = match direction {
                 Direction::Ascending => values.min_by(|one, other| compare(one, other)),
                 Direction::Descending => values.max_by(|one, other| compare(one, other)),
             };
             value.cloned().unwrap_or(Value::Null)
         });
-        Place { values: values.collect(), key: document.key.clone() }
+        Place { values: values.collect(), key: key.to_owned() }
     }
 
     pub(crate) fn compare(&self, one: &Place, other: &Place) -> Ordering {
@@ -57,6 +55,24 @@ impl Order {
 pub(crate) struct Place {
     pub(crate) values: Vec<Value>,
     pub(crate) key: String,
+}
+
+impl Place {
+    /// Bytes of memory that it takes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.key.len() + self.values.iter().map(bytes_of).sum::<usize>()
+    }
+}
+
+/// Bytes of memory that a value takes, about.
+fn bytes_of(value: &Value) -> usize {
+    let inner = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(elements) => elements.iter().map(bytes_of).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, one)| name.len() + bytes_of(one)).sum(),
+    };
+    size_of::<Value>() + inner
 }
 
 const fn directed(ordering: Ordering, direction: Direction) -> Ordering {

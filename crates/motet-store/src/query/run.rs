@@ -4,36 +4,82 @@ use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use motet_protocol::fault::planted;
+use serde_json::Value;
 
+use super::order::Place;
 use super::plan::{KeyBytes, Plan};
-use super::{Cursor, Explain, Parsed};
-use crate::Error;
+use super::{Cursor, Explain, Keeps, Parsed};
 use crate::catalog::Catalog;
-use crate::document::{Document, Record};
+use crate::document::{Document, RawDocument, Record};
 use crate::engine::{Direction, Range, Table, View};
 use crate::keys::{self, TypeId};
 use crate::shared::Shared;
+use crate::{Clock, Error, lookup};
 
 /// What a query found.
 pub(super) struct Found {
-    pub(super) rows: Vec<Document>,
+    pub(super) rows: Vec<Row>,
     pub(super) next: Option<Cursor>,
     pub(super) explain: Explain,
 }
 
+/// A document that a query found.
+pub(super) struct Row {
+    pub(super) key: String,
+    version: Clock,
+    expires_ms: Option<u64>,
+    pub(super) value: Held,
+}
+
+/// Its value: as JSON text, or parsed, which takes many times the memory.
+pub(super) enum Held {
+    Text(Vec<u8>),
+    Parsed(Value),
+}
+
 /// A document and where it was found.
 pub(super) struct Candidate {
-    /// What of the place counts for the order.
+    /// What of where it was found counts for the order.
     pub(super) position: Vec<u8>,
-    pub(super) document: Document,
+    /// Its place in the query's order, where the parsed value is not kept to tell.
+    pub(super) place: Option<Place>,
+    pub(super) row: Row,
     /// Bytes of its value as JSON.
     pub(super) bytes: usize,
 }
 
 /// A document that matches.
 struct Match {
-    document: Document,
+    place: Option<Place>,
+    row: Row,
     bytes: usize,
+}
+
+impl Row {
+    pub(super) fn into_document(self) -> Result<Document, Error> {
+        let Self { key, version, expires_ms, value } = self;
+        match value {
+            Held::Parsed(value) => Ok(Document { key, version, expires_ms, value }),
+            Held::Text(json) => {
+                Document::from_record(&key, &Record { version, expires_ms, json: &json })
+            }
+        }
+    }
+
+    /// The document with its value as text, and its key.
+    pub(super) fn into_raw(self) -> (String, RawDocument) {
+        let Self { key, version, expires_ms, value } = self;
+        let json = match value {
+            Held::Text(json) => json,
+            Held::Parsed(value) => json_text(&value),
+        };
+        (key, RawDocument { version, expires_ms, json })
+    }
+}
+
+/// A value as JSON text.
+pub(super) fn json_text(value: &Value) -> Vec<u8> {
+    serde_json::to_vec(value).expect("a JSON value can always be written")
 }
 
 /// A query being answered.
@@ -42,6 +88,8 @@ pub(super) struct Run<'q> {
     type_id: TypeId,
     pub(super) query: &'q Parsed,
     pub(super) plan: Plan<'q>,
+    /// What is kept of a document that matches.
+    keeps: Keeps,
     now_ms: u64,
     entries_examined: usize,
     documents_examined: usize,
@@ -57,7 +105,8 @@ pub(super) async fn run(shared: &Shared, type_name: &str, query: &Parsed) -> Res
         Some(Cursor::Found { index: None, .. }) => Plan::all(type_id, &query.order),
         _ => Plan::choose(type_id, catalog.indexes(type_id), query, &bounds, wanted),
     };
-    Run::new(view.as_ref(), shared.unix_ms(), type_id, query, plan).answer().await
+    let now_ms = lookup::now_ms(view.as_ref(), shared.unix_ms()).await?;
+    Run::new(view.as_ref(), now_ms, type_id, query, plan).answer().await
 }
 
 pub(super) async fn count(
@@ -70,7 +119,8 @@ pub(super) async fn count(
     let bounds = query.filter.bounds();
     let Some(type_id) = catalog.type_id(type_name) else { return Ok(0) };
     let plan = Plan::choose(type_id, catalog.indexes(type_id), query, &bounds, None);
-    let mut run = Run::new(view.as_ref(), shared.unix_ms(), type_id, query, plan);
+    let now_ms = lookup::now_ms(view.as_ref(), shared.unix_ms()).await?;
+    let mut run = Run::new(view.as_ref(), now_ms, type_id, query, plan);
     let (mut count, mut after) = (0, None);
     while let Some(batch) = run.next(after.take(), BATCH_ENTRIES).await? {
         count += batch.found.len();
@@ -96,7 +146,21 @@ impl<'q> Run<'q> {
         query: &'q Parsed,
         plan: Plan<'q>,
     ) -> Self {
-        Self { view, type_id, query, plan, now_ms, entries_examined: 0, documents_examined: 0 }
+        // What is sorted is many documents more than the page holds.
+        let keeps = match query.keeps {
+            Keeps::Parsed if !plan.ordered => Keeps::Text,
+            keeps => keeps,
+        };
+        Self {
+            view,
+            type_id,
+            query,
+            plan,
+            keeps,
+            now_ms,
+            entries_examined: 0,
+            documents_examined: 0,
+        }
     }
 
     async fn answer(mut self) -> Result<Found, Error> {
@@ -194,7 +258,7 @@ impl<'q> Run<'q> {
         let Some(index) = self.plan.index.clone() else {
             let parsed = entries.iter().map(|entry| {
                 let key = keys::split_document(&entry.at).map_or("", |(_, key)| key);
-                self.matching(key, &entry.value)
+                self.matching(entry, key, &entry.value)
             });
             return parsed.collect();
         };
@@ -213,40 +277,43 @@ impl<'q> Run<'q> {
                 return;
             }
             bytes_read += bytes.len();
-            documents[place] = self.matching(&names[place], bytes);
+            documents[place] = self.matching(&entries[place], &names[place], bytes);
         };
         self.view.get_many(Table::Documents, &keys, &mut show).await?;
         documents.truncate(end);
-        let mut found = Vec::new();
-        for (entry, document) in entries.iter().zip(documents) {
-            let mut document = document?;
-            if index.record.multiple
-                && let Some(matching) = &document
-                && !self.is_first(entry, &matching.document)?
-            {
-                document = None;
-            }
-            found.push(document);
-        }
-        Ok(found)
+        documents.into_iter().collect()
     }
 
-    fn matching(&self, key: &str, bytes: &[u8]) -> Result<Option<Match>, Error> {
+    /// What an entry leads to, if it matches: parsed for that, one document at a time.
+    fn matching(&self, entry: &Entry, key: &str, bytes: &[u8]) -> Result<Option<Match>, Error> {
         let record = Record::parse(bytes, format_args!("document {key:?}"))?;
         if !record.is_live(self.now_ms) && !planted("show-expired") {
             return Ok(None);
         }
-        let document = Document::from_record(key, &record)?;
-        let bytes = record.json.len();
-        let matches = self.query.filter.matches(&document.value);
-        Ok(matches.then_some(Match { document, bytes }))
+        let Document { key, version, expires_ms, value } = Document::from_record(key, &record)?;
+        if !self.query.filter.matches(&value) || !self.is_first(entry, &key, &value)? {
+            return Ok(None);
+        }
+        let order = &self.query.order;
+        let is_placed = !order.fields.is_empty() && self.keeps != Keeps::Parsed;
+        let place = is_placed.then(|| order.place(&key, &value));
+        let value = match self.keeps {
+            Keeps::Parsed => Held::Parsed(value),
+            Keeps::Text => Held::Text(record.json.to_vec()),
+            Keeps::Keys => Held::Text(Vec::new()),
+        };
+        let row = Row { key, version, expires_ms, value };
+        Ok(Some(Match { place, row, bytes: record.json.len() }))
     }
 
     /// Whether a document with several entries counts at this one: at the first that is read of it,
     /// so that it is found once, on one page.
-    fn is_first(&self, entry: &Entry, document: &Document) -> Result<bool, Error> {
+    fn is_first(&self, entry: &Entry, key: &str, value: &Value) -> Result<bool, Error> {
         let Some(index) = &self.plan.index else { return Ok(true) };
-        let entries = index.entries(&document.key, &document.value)?;
+        if !index.record.multiple {
+            return Ok(true);
+        }
+        let entries = index.entries(key, value)?;
         let mut read = entries.keys.iter().map(|entry| &entry.key).filter(|key| {
             self.plan
                 .ranges
@@ -271,8 +338,8 @@ impl Entry {
     }
 
     fn candidate(self, found: Match) -> Candidate {
-        let Match { document, bytes } = found;
-        Candidate { position: self.position().to_vec(), document, bytes }
+        let Match { place, row, bytes } = found;
+        Candidate { position: self.position().to_vec(), place, row, bytes }
     }
 }
 

@@ -4,9 +4,8 @@ use axum::Json;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use motet_protocol::ErrorCode;
-use motet_store::{Clock, Document, RawDocument};
+use motet_store::{Clock, RawDocument};
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -61,7 +60,8 @@ pub(super) struct Versioned {
 pub(super) struct Item {
     key: String,
     version: u64,
-    value: Value,
+    #[schema(value_type = Value)]
+    value: Box<RawValue>,
     /// From when on it counts as absent, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -79,14 +79,14 @@ impl Versioned {
     }
 }
 
-impl From<Document> for Item {
-    fn from(document: Document) -> Self {
-        Self {
-            key: document.key,
+impl Item {
+    pub(super) fn new(key: String, document: RawDocument) -> Result<Self, Failure> {
+        Ok(Self {
+            key,
             version: document.version.number(),
-            value: document.value,
+            value: raw(document.json)?,
             expires_ms: document.expires_ms,
-        }
+        })
     }
 }
 

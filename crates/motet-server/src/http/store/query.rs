@@ -138,10 +138,12 @@ pub(super) async fn query(
     JsonBody(Object(form)): JsonBody<Object<QueryForm>>,
 ) -> Result<Json<PageForm>, Failure> {
     let bytes_max = call.api().keys.answer_bytes_max;
-    let page =
-        call.read(move |env| Ok(form.query(env, &type_name)?.bytes_max(bytes_max).page()?)).await?;
-    let items = page.rows.into_iter().map(Item::from).collect();
-    Ok(Json(PageForm { items, next: page.next }))
+    let page = call.read(move |env| {
+        let page = form.query(env, &type_name)?.bytes_max(bytes_max).raw_page()?;
+        let items = page.rows.into_iter().map(|(key, document)| Item::new(key, document));
+        Ok(PageForm { items: items.collect::<Result<_, _>>()?, next: page.next })
+    });
+    page.await.map(Json)
 }
 
 pub(super) async fn count(
@@ -161,7 +163,10 @@ pub(super) async fn explain(
     _: Parameters<Nothing>,
     JsonBody(Object(form)): JsonBody<Object<QueryForm>>,
 ) -> Result<Json<Explained>, Failure> {
-    let explain = call.read(move |env| Ok(form.query(env, &type_name)?.explain()?)).await?;
+    let bytes_max = call.api().keys.answer_bytes_max;
+    let explain = call
+        .read(move |env| Ok(form.query(env, &type_name)?.bytes_max(bytes_max).explain()?))
+        .await?;
     Ok(Json(Explained {
         index: explain.index,
         ranges: explain.ranges,
