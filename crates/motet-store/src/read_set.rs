@@ -14,13 +14,16 @@ use crate::{Clock, Error};
 ///
 /// A version never comes again, so a document is what it was exactly if its version is; a range is
 /// what it was if it holds the same documents at the same versions. This needs no log, so it holds
-/// for a log of any retention, and for types that have none.
+/// for a log of any retention, and for types that have none. An expiry is no new version, so what
+/// was live has to be live still at the time of the commit, and what had expired has not to be.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSet {
-    /// The log's end in the view: nothing can have changed while it is the same.
+    /// The log's end in the view: nothing can have changed while it is the same, but by its expiry.
     view: Clock,
     documents: Vec<(Name, Vec<u8>, Clock)>,
     ranges: Vec<RangeRead>,
+    /// Of the documents read by key.
+    lifetimes: Lifetimes,
     /// Types that were read and did not exist.
     absent_types: Vec<String>,
 }
@@ -37,6 +40,51 @@ pub(crate) struct RangeRead {
     pub(crate) to: Option<Vec<u8>>,
     /// Keys and versions that were there.
     pub(crate) found: Vec<(Vec<u8>, Clock)>,
+    pub(crate) lifetimes: Lifetimes,
+}
+
+/// When what was read comes to count otherwise than it did.
+#[derive(Debug, Default)]
+pub(crate) struct Lifetimes {
+    /// What was live and ends first, and when.
+    ends: Option<(u64, Name)>,
+    /// What had expired and ended last, and when.
+    ended: Option<(u64, Name)>,
+}
+
+impl Lifetimes {
+    /// A document was read at this time.
+    pub(crate) fn note(
+        &mut self,
+        type_name: &str,
+        key: &str,
+        expires_ms: Option<u64>,
+        now_ms: u64,
+    ) {
+        let Some(expires_ms) = expires_ms else { return };
+        let (kept, is_nearer) = if now_ms < expires_ms {
+            let nearer = self.ends.as_ref().is_none_or(|(at, _)| expires_ms < *at);
+            (&mut self.ends, nearer)
+        } else {
+            let nearer = self.ended.as_ref().is_none_or(|(at, _)| expires_ms > *at);
+            (&mut self.ended, nearer)
+        };
+        if is_nearer {
+            *kept = Some((expires_ms, (type_name.into(), key.into())));
+        }
+    }
+
+    /// Whether everything counts at this time as it did when it was read.
+    fn check(&self, now_ms: u64) -> Result<(), Error> {
+        let ended = self.ends.as_ref().filter(|(at, _)| *at <= now_ms);
+        let lives = self.ended.as_ref().filter(|(at, _)| now_ms < *at);
+        match ended.or(lives).filter(|_| !planted("forget-lifetimes")) {
+            None => Ok(()),
+            Some((_, (type_name, key))) => {
+                Err(Error::Conflict { type_name: type_name.clone(), key: key.clone() })
+            }
+        }
+    }
 }
 
 impl ReadSet {
@@ -50,6 +98,17 @@ impl ReadSet {
             return;
         }
         self.documents.push(((type_name.into(), key.into()), at, version));
+    }
+
+    /// When a document that was read at this time expires.
+    pub(crate) fn lifetime(
+        &mut self,
+        type_name: &str,
+        key: &str,
+        expires_ms: Option<u64>,
+        now_ms: u64,
+    ) {
+        self.lifetimes.note(type_name, key, expires_ms, now_ms);
     }
 
     /// A type was read that did not exist, and so no document of it.
@@ -70,7 +129,13 @@ impl ReadSet {
         now: &dyn Transaction,
         catalog: &Catalog,
     ) -> Result<(), Error> {
-        if now.head().clock == self.view || planted("skip-read-set") {
+        if planted("skip-read-set") {
+            return Ok(());
+        }
+        let now_ms = now.stamp().unix_ms();
+        self.lifetimes.check(now_ms)?;
+        self.ranges.iter().try_for_each(|range| range.lifetimes.check(now_ms))?;
+        if now.head().clock == self.view {
             return Ok(());
         }
         if let Some(name) = self.absent_types.iter().find(|name| catalog.has_type(name)) {
@@ -106,6 +171,11 @@ impl ReadSet {
 }
 
 impl RangeRead {
+    pub(crate) fn new(type_name: &str, from: Vec<u8>, to: Option<Vec<u8>>) -> Self {
+        let (found, lifetimes) = (Vec::new(), Lifetimes::default());
+        Self { type_name: type_name.into(), from, to, found, lifetimes }
+    }
+
     async fn check(&self, now: &dyn Read) -> Result<(), Error> {
         let mut expected = self.found.iter();
         let mut changed = None;

@@ -56,7 +56,7 @@ impl Transaction {
             Ok(Self {
                 env: env.clone(),
                 reads: ReadSet::of_view(head.clock),
-                now_ms: shared.unix_ms(),
+                now_ms: head.time.unix_ms().max(shared.unix_ms()),
                 writes: Vec::new(),
                 own: BTreeMap::new(),
                 view,
@@ -168,6 +168,8 @@ impl Transaction {
         let record = bytes.as_deref().map(|bytes| Record::parse(bytes, what)).transpose()?;
         let version = record.map_or(Clock::ZERO, |record| record.version);
         self.reads.document(type_name, key, at, version);
+        let expires_ms = record.and_then(|record| record.expires_ms);
+        self.reads.lifetime(type_name, key, expires_ms, self.now_ms);
         match record.filter(|record| record.is_live(self.now_ms)) {
             None => Ok(None),
             Some(record) => Document::from_record(key, &record).map(Some),
@@ -190,7 +192,7 @@ impl Transaction {
         let limit = range.limit.map_or(usize::MAX, |limit| limit.saturating_add(removed));
         let Some(type_id) = self.type_id(type_name) else { return Ok(BTreeMap::new()) };
         let (from, to) = range.bounds(type_id);
-        let mut read = RangeRead { type_name: type_name.into(), from, to, found: Vec::new() };
+        let mut read = RangeRead::new(type_name, from, to);
         let documents = pollster::block_on(self.read_range(&mut read, limit))?;
         self.reads.range(read);
         Ok(documents)
@@ -201,7 +203,7 @@ impl Transaction {
         read: &mut RangeRead,
         limit: usize,
     ) -> Result<BTreeMap<String, Document>, Error> {
-        let RangeRead { type_name, from, to, found } = read;
+        let RangeRead { type_name, from, to, found, lifetimes } = read;
         let (until, mut end) = (to.clone(), None);
         let mut documents = BTreeMap::new();
         let mut failed = Ok(());
@@ -215,6 +217,7 @@ impl Transaction {
             let record = Record::parse(bytes, format_args!("{type_name} {key:?}"));
             failed = record.and_then(|record| {
                 found.push((at.to_vec(), record.version));
+                lifetimes.note(type_name, key, record.expires_ms, self.now_ms);
                 if record.is_live(self.now_ms) {
                     documents.insert(key.to_owned(), Document::from_record(key, &record)?);
                 }

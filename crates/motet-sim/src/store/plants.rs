@@ -10,6 +10,7 @@ pub const ALL: &[&str] = &[
     "end-range-at-last-found",
     "expire-silently",
     "forget-absent-reads",
+    "forget-lifetimes",
     "forget-new-expiry",
     "forget-own-batch",
     "hold-for-lost-pins",

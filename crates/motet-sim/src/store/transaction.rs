@@ -47,11 +47,15 @@ impl Keys {
 }
 
 impl Reads {
-    /// Whether something that was read is another now, so that the transaction must not commit.
-    pub(crate) fn broken_by(&self, now: &Docs) -> Option<String> {
+    /// Whether something that was read is another by this time, so that the transaction must not
+    /// commit.
+    pub(crate) fn broken_by(&self, now: &Docs, at_ms: u64) -> Option<String> {
         for (id, version) in &self.documents {
             if now.version(*id) != *version {
                 return Some(format!("{} was at {version} when it was read", id.text()));
+            }
+            if self.ages(*id, at_ms) {
+                return Some(format!("{} has come to its end since it was read", id.text()));
             }
         }
         for (kind, keys, found) in &self.ranges {
@@ -61,13 +65,30 @@ impl Reads {
             if rows != *found || (more && whole) {
                 return Some(format!("a range of {found:?} is {rows:?} now, more: {more}"));
             }
+            let later = keys.rows(now, *kind, at_ms, Some(found.len()));
+            if later != *found {
+                return Some(format!("a range of {found:?} is {later:?} by the commit's time"));
+            }
         }
         None
     }
 
+    /// Whether a document as it was when it was read counts otherwise at this time.
+    fn ages(&self, id: Id, at_ms: u64) -> bool {
+        self.docs.live(id, self.now_ms).is_some() != self.docs.live(id, at_ms).is_some()
+    }
+
     /// Whether anything within what was read has changed, so that a conflict may be named.
     pub(crate) fn touched_by(&self, now: &Docs) -> bool {
-        let changed = |id: Id| now.version(id) != self.docs.version(id);
+        self.holds_any(|id| now.version(id) != self.docs.version(id))
+    }
+
+    /// Whether anything within what was read counts otherwise at this time.
+    pub(crate) fn aged_by(&self, at_ms: u64) -> bool {
+        self.holds_any(|id| self.ages(id, at_ms))
+    }
+
+    fn holds_any(&self, changed: impl Fn(Id) -> bool) -> bool {
         self.documents.iter().any(|(id, _)| changed(*id))
             || self.ranges.iter().any(|(kind, keys, _)| {
                 Id::of_kind(*kind).any(|id| keys.holds(id.key) && changed(id))

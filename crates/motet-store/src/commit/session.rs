@@ -127,14 +127,21 @@ impl<'t> Session<'t> {
     }
 
     /// Removes a document whose expiry is listed at this time, if its time has come; one that lives
-    /// on by now is only taken off the list.
+    /// on with another expiry is only taken off the list.
     pub(crate) async fn expire(&mut self, listed_ms: u64, document: &[u8]) -> Result<(), Error> {
         let Some((type_id, key)) = keys::split_document(document) else { return Ok(()) };
         let Some(name) = self.catalog.type_name(type_id).map(str::to_owned) else { return Ok(()) };
+        let bytes = self.overlay.get(Table::Documents, document).await?;
+        let record = bytes.as_deref().and_then(Record::from_bytes);
+        let live = record.filter(|record| record.is_live(self.stamp.unix_ms()));
+        if live.is_some_and(|record| record.expires_ms == Some(listed_ms)) {
+            // The wall clock was set back since it was found: its time comes again.
+            return Ok(());
+        }
         self.overlay.remove(Table::Index, keys::expiry(listed_ms, document));
         if is_own_name(&name) {
             // The store's own documents are in no log, and nothing depends on them.
-            if !self.is_live(document).await? {
+            if live.is_none() {
                 self.overlay.remove(Table::Documents, document.to_vec());
             }
             return Ok(());

@@ -102,14 +102,17 @@ fn rejected(model: &Model, call: &MadeCall, decided: &Decided, error: &Error) ->
                     let moved = reads.head != model.head || reads.epoch != model.epoch;
                     // A type that came to be has no document of which to speak.
                     let described = reads.epoch != model.epoch;
-                    moved && (described || reads.touched_by(&model.docs))
+                    let aged = reads.aged_by(decided.stamp.unix_ms());
+                    aged || moved && (described || reads.touched_by(&model.docs))
                 });
                 return holds("serial", touched, || format!("a conflict over nothing: {error}"));
             }
             let (draft, outcome) = think(model, writes, decided.stamp.unix_ms());
             let building = draft.building && code == ErrorCode::ReferencesBuilding;
             let unsure = draft.unsure && code == ErrorCode::UniqueViolation;
-            let broken = reads.as_ref().is_some_and(|reads| reads.broken_by(&model.docs).is_some());
+            let now_ms = decided.stamp.unix_ms();
+            let broken =
+                reads.as_ref().is_some_and(|reads| reads.broken_by(&model.docs, now_ms).is_some());
             if building || unsure || broken {
                 return Ok(());
             }
@@ -143,7 +146,7 @@ fn accepted(model: &mut Model, call: &MadeCall, decided: &Decided, raw: &Raw) ->
     match &call.asked {
         Asked::Writes(writes, reads) => {
             if let Some(reads) = reads
-                && let Some(why) = reads.broken_by(&model.docs)
+                && let Some(why) = reads.broken_by(&model.docs, now_ms)
             {
                 return Err(("serial", format!("a transaction committed, but {why}")));
             }

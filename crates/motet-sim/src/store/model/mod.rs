@@ -218,6 +218,12 @@ impl Model {
         self.violations = violations;
     }
 
+    /// The time by which a process reads whose wall clock shows this: what had expired for a writer,
+    /// has for every reader after it.
+    pub(crate) fn read_ms(&self, wall_ms: u64) -> u64 {
+        wall_ms.max(self.time >> 16)
+    }
+
     pub(crate) fn kind(&self, kind: u8) -> &Kind {
         &self.kinds[usize::from(kind)]
     }

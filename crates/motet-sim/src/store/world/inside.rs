@@ -17,7 +17,7 @@ impl World {
         let store = process.env.begin();
         let store = store.map_err(|error| ("serial", format!("no transaction: {error}")))?;
         process.seen_epoch = self.model.epoch;
-        let now_ms = process.wall_ms();
+        let now_ms = self.model.read_ms(process.wall_ms());
         let (head, epoch) = (self.model.head, self.model.epoch);
         let docs = self.model.docs.clone();
         let reads = Reads { head, epoch, now_ms, docs, ..Reads::default() };

@@ -138,7 +138,7 @@ impl World {
         }
         let process = &mut self.processes[place];
         process.seen_epoch = self.model.epoch;
-        let (env, now_ms) = (&process.env, process.wall_ms());
+        let (env, now_ms) = (&process.env, self.model.read_ms(process.wall_ms()));
         match action {
             Action::Read(read) => judge::reads::read(env, &self.model, now_ms, read),
             Action::ReadLog(back) => judge::reads::read_log(env, &self.model, *back),
