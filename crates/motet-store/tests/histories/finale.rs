@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use motet_store::engine::lmdb::{Lmdb, Options};
-use motet_store::{Clock, Driver, Env, Hlc, IndexState, KeyRange, Limits};
+use motet_store::{Clock, Driver, Env, Hlc, IndexState, KeyRange, Limits, Op};
 use serde_json::json;
 
 use super::recorder::Seen;
 use super::replay::Replay;
 use super::verdict::Faults;
-use super::workload;
 use super::writes::GROUPS;
+use super::{views, workload};
 
-/// The store when all processes are dead, at the beginning of time, so that nothing expires.
+/// The store when all processes are dead, with a wall clock at the beginning of time, so that only
+/// what had expired by the log's last change has.
 pub(crate) struct Left {
     env: Env,
     engine: Lmdb,
@@ -68,11 +69,18 @@ impl Left {
         self.check_documents(replay, faults);
         self.env.maintain().expect("indexes are built");
         self.check_documents(replay, faults);
+        self.check_swept(replay, faults);
         self.check_indexes(replay, faults);
         self.check_size(stopped_max, faults);
     }
 
+    /// The time by which documents have expired.
+    fn now_ms(&self) -> u64 {
+        self.env.log().head().expect("the head").time.unix_ms()
+    }
+
     fn check_documents(&self, replay: &Replay, faults: &mut Faults) {
+        let now_ms = self.now_ms();
         for of in ["Item", "User", "Lease", "Shape"] {
             let found = self.env.range(of, &KeyRange::all()).expect("documents");
             let found: Vec<_> = found
@@ -81,10 +89,28 @@ impl Left {
                 .collect();
             let replayed: Vec<_> = replay
                 .all_at(of, u64::MAX)
+                .filter(|(_, state)| !views::can_have_ended(state, now_ms))
                 .map(|(key, state)| (key, state.version, &state.value, state.expires_ms))
                 .collect();
             faults.expect(found == replayed, || format!("{of}: {found:?} is not {replayed:?}"));
         }
+    }
+
+    /// After the processes' last change the log has the ends of the leases that had expired, each
+    /// once.
+    fn check_swept(&self, replay: &Replay, faults: &mut Faults) {
+        let now_ms = self.now_ms();
+        let last = self.log.last().map_or(0, |last| last.clock);
+        let swept = self.env.log().read(Clock::new(last), usize::MAX).expect("the log");
+        let mut found: Vec<_> =
+            swept.iter().map(|change| (&*change.type_name, &*change.key, change.op)).collect();
+        found.sort_unstable_by_key(|(_, key, _)| *key);
+        let expired: Vec<_> = replay
+            .all_at("Lease", u64::MAX)
+            .filter(|(_, state)| views::can_have_ended(state, now_ms))
+            .map(|(key, _)| ("Lease", key, Op::Expire))
+            .collect();
+        faults.expect(found == expired, || format!("swept {found:?} and not {expired:?}"));
     }
 
     fn check_indexes(&self, replay: &Replay, faults: &mut Faults) {

@@ -1,21 +1,22 @@
 //! Opens what a power cut left and checks all of it.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
 use motet_store::engine::lmdb::{Lmdb, Options};
 use motet_store::{
-    Clock, Document, Driver, Env, Error, IndexState, KeyRange, Limits, Store, Write,
+    Clock, Document, Driver, Env, Error, Hlc, IndexState, KeyRange, Limits, Op, Store, Write,
 };
 use serde_json::{Value, json};
 
 use super::known::{Documents, Known, replay};
 use super::scenario::{Acknowledged, GROUPS};
 
-/// An environment at the beginning of time, when nothing has expired, without a thread in the
-/// background.
+/// An environment whose wall clock stands at the beginning of time, so that only what had expired by
+/// the log's last change has, without a thread in the background.
 pub(crate) fn frozen(engine: Lmdb) -> Env {
     let driver = Driver {
         instance: 1,
@@ -36,19 +37,24 @@ pub(crate) fn image(
     let _label = Label(label);
     let engine = Lmdb::open(path.join("env/main"), &Options::default()).unwrap();
     let env = frozen(engine);
-    let head = env.log().head().unwrap().clock.number();
+    let end = env.log().head().unwrap();
+    let head = end.clock.number();
     assert!(head >= acknowledged.clock, "{} was acknowledged, {head} is there", acknowledged.clock);
     let log = &history[..head as usize];
     let next = history.get(log.len());
     assert!(next.is_none_or(|next| next.transaction == next.clock), "{head} is in {next:?}");
-    let documents = replay(log);
+    let mut documents = replay(log);
+    let mut expired = take_expired(&mut documents, end.time);
 
     check_log(&env, log);
     check_documents(&env, &documents);
     check_catalogue(&env, acknowledged);
     check_queries(&env, &documents);
     env.maintain().unwrap();
-    assert_eq!(env.log().head().unwrap().clock.number(), head, "nothing has expired");
+    let swept = env.log().head().unwrap();
+    expired.extend(take_expired(&mut documents, swept.time));
+    check_swept(&env, end.clock, &expired);
+    let head = swept.clock.number();
     check_documents(&env, &documents);
     let indexes = env.indexes("Item").unwrap().into_iter().chain(env.indexes("User").unwrap());
     for index in indexes {
@@ -62,7 +68,29 @@ pub(crate) fn image(
     env.remove("Item", "after").unwrap();
     drop(env);
     check_reopened(path, head + 2);
-    head
+    end.clock.number()
+}
+
+/// Takes out the documents that have ended by then, and gives what each was and its key.
+fn take_expired<'h>(documents: &mut Documents<'h>, now: Hlc) -> BTreeSet<(&'h str, &'h str)> {
+    let now_ms = now.unix_ms();
+    let mut expired = BTreeSet::new();
+    for (type_name, of_type) in documents {
+        of_type.retain(|key, change| {
+            let live = change.expires_ms().is_none_or(|expires_ms| now_ms < expires_ms);
+            live || !expired.insert((*type_name, *key))
+        });
+    }
+    expired
+}
+
+/// After this clock the log has the ends of what had expired, each once, and nothing else.
+fn check_swept(env: &Env, clock: Clock, expired: &BTreeSet<(&str, &str)>) {
+    let swept = env.log().read(clock, usize::MAX).unwrap();
+    assert!(swept.iter().all(|change| change.op == Op::Expire), "more than expiries: {swept:?}");
+    let found: Vec<_> = swept.iter().map(|change| (&*change.type_name, &*change.key)).collect();
+    assert_eq!(found.len(), expired.len(), "{found:?}, of {expired:?}");
+    assert_eq!(&BTreeSet::from_iter(found), expired, "what was swept");
 }
 
 /// The log is that of the process, up to its end; it may have been trimmed at its beginning.
@@ -195,7 +223,7 @@ impl Known {
 
     /// When the document ends, if it was given a time to live.
     fn expires_ms(&self) -> Option<u64> {
-        Some(motet_store::Hlc::from_number(self.time).unix_ms() + self.at("ttl_ms")?.as_u64()?)
+        Some(Hlc::from_number(self.time).unix_ms() + self.at("ttl_ms")?.as_u64()?)
     }
 }
 
