@@ -343,6 +343,9 @@ keys! {
         value_bytes_max: usize = 4_194_304,
         /// Bytes in the body of a request.
         body_bytes_max: usize = 8_388_608,
+        /// Bytes that the bodies of all requests under way may have together; one that would be too
+        /// much is refused with RESOURCE_BUSY.
+        bodies_bytes_max: usize = 67_108_864,
         /// Bytes of documents in one answer of a query or of the log. It ends early where they would
         /// be more, with one document at least, and says where to go on.
         answer_bytes_max: usize = 8_388_608,

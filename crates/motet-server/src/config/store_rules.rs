@@ -1,5 +1,7 @@
 //! What of the store's keys no single one can tell.
 
+use tokio::sync::Semaphore;
+
 use super::keys::{StoreKeys, StoreTokenKeys};
 use super::{ConfigError, hub_options};
 
@@ -8,6 +10,7 @@ pub(super) fn validate(store: &StoreKeys, file: &str) -> Result<(), ConfigError>
     for (limit, key) in [
         (store.value_bytes_max, "store.value_bytes_max"),
         (store.body_bytes_max, "store.body_bytes_max"),
+        (store.bodies_bytes_max, "store.bodies_bytes_max"),
         (store.answer_bytes_max, "store.answer_bytes_max"),
         (store.batch_writes_max, "store.batch_writes_max"),
         (store.calls_max, "store.calls_max"),
@@ -19,6 +22,10 @@ pub(super) fn validate(store: &StoreKeys, file: &str) -> Result<(), ConfigError>
         if limit == 0 {
             return Err(ConfigError::invalid(file, key, "a number above 0"));
         }
+    }
+    if !(store.body_bytes_max..=Semaphore::MAX_PERMITS).contains(&store.bodies_bytes_max) {
+        let expected = format!("{} or more, as store.body_bytes_max has it", store.body_bytes_max);
+        return Err(ConfigError::invalid(file, "store.bodies_bytes_max", expected));
     }
     if store.calls_max > CALLS_MAX {
         let expected = format!("a number up to {CALLS_MAX}: each call takes a thread");

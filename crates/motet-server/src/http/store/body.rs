@@ -1,11 +1,13 @@
 //! The bodies of requests: JSON, of a bounded size, that arrives in time.
 
 use core::fmt;
+use core::future::poll_fn;
 use core::marker::PhantomData;
+use core::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use axum::body::{Bytes, HttpBody as _, to_bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use motet_protocol::ErrorCode;
@@ -78,32 +80,50 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 async fn read(request: Request, api: &StoreApi) -> Result<Bytes, Failure> {
-    let max = api.keys.body_bytes_max;
-    let too_large = || {
-        let message = format!("the body has more than {max} bytes");
-        Failure::because(ErrorCode::PayloadTooLarge, message)
-    };
     let attended = request.extensions().get::<Attended>().cloned();
+    let attended = attended.expect("every route of the store is attended");
     let body = request.into_body();
-    if body.size_hint().lower() > u64::try_from(max).unwrap_or(u64::MAX) {
-        return Err(too_large());
+    if body.size_hint().lower() > u64::try_from(api.keys.body_bytes_max).unwrap_or(u64::MAX) {
+        return Err(too_large(api));
     }
     let limit = api.body_timeout;
-    match timeout(limit, to_bytes(body, max)).await {
-        Ok(Ok(bytes)) => {
-            if let Some(attended) = attended {
-                attended.body_taken.store(true, Ordering::Relaxed);
-            }
-            Ok(bytes)
-        }
-        // Also a body that was broken off, whose sender reads no answer any more.
-        Ok(Err(_)) => Err(too_large()),
+    match timeout(limit, take(body, api, &attended)).await {
+        Ok(taken) => taken.inspect(|_| attended.body_taken.store(true, Ordering::Relaxed)),
         Err(_) => {
             let message = format!("the body did not arrive within {}", Span(limit));
             Err(Failure::because(ErrorCode::RequestTimeout, message)
                 .with_status(StatusCode::REQUEST_TIMEOUT))
         }
     }
+}
+
+/// Takes a body as it comes. Each piece needs room among what all requests that are under way have
+/// sent, so that nobody who begins many fills the memory; the room is free when the request is
+/// answered, for until then the body is there in some form.
+async fn take(mut body: Body, api: &StoreApi, attended: &Attended) -> Result<Bytes, Failure> {
+    let max = api.keys.body_bytes_max;
+    let mut taken = Vec::new();
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        // Also a body that was broken off, whose sender reads no answer any more.
+        let Ok(frame) = frame else { return Err(too_large(api)) };
+        let Ok(piece) = frame.into_data() else { continue };
+        if piece.len() > max - taken.len() {
+            return Err(too_large(api));
+        }
+        let permits = u32::try_from(piece.len()).unwrap_or(u32::MAX);
+        let Ok(room) = Arc::clone(&api.body_room).try_acquire_many_owned(permits) else {
+            let message = "the bodies of other requests take all room; this one was not read";
+            return Err(Failure::because(ErrorCode::ResourceBusy, message));
+        };
+        attended.keep_room(room);
+        taken.extend_from_slice(&piece);
+    }
+    Ok(taken.into())
+}
+
+fn too_large(api: &StoreApi) -> Failure {
+    let message = format!("the body has more than {} bytes", api.keys.body_bytes_max);
+    Failure::because(ErrorCode::PayloadTooLarge, message)
 }
 
 /// Reads JSON; what does not fit is named by its place.

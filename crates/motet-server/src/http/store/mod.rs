@@ -55,6 +55,8 @@ pub struct StoreApi {
     body_timeout: Duration,
     /// How many more calls may work on the store now.
     slots: Arc<Semaphore>,
+    /// How many more bytes the bodies of requests under way may have.
+    body_room: Arc<Semaphore>,
     metrics: Arc<Metrics>,
 }
 
@@ -95,6 +97,7 @@ impl StoreApi {
             origins: Origins::new(&keys.allowed_origins, address),
             body_timeout: config.http_server.request_timeout.0,
             slots: Arc::new(Semaphore::new(keys.calls_max)),
+            body_room: Arc::new(Semaphore::new(keys.bodies_bytes_max)),
             keys: keys.clone(),
             metrics: Arc::clone(metrics),
         })))

@@ -1,7 +1,7 @@
 //! What every request to the store gets: an id, a deadline, a line in the log, its counts.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::body::HttpBody as _;
@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use motet_protocol::ErrorCode;
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::{Instrument as _, debug, info_span, warn};
 
 use super::{StoreApi, cors};
@@ -21,6 +22,19 @@ pub(super) struct Attended {
     pub(super) deadline: tokio::time::Instant,
     /// Whether its body was read to the end.
     pub(super) body_taken: Arc<AtomicBool>,
+    /// Room that its body takes, until it is answered.
+    body_room: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+}
+
+impl Attended {
+    /// Keeps room for a piece of the body.
+    pub(super) fn keep_room(&self, room: OwnedSemaphorePermit) {
+        let mut kept = self.body_room.lock().unwrap_or_else(PoisonError::into_inner);
+        match kept.as_mut() {
+            Some(kept) => kept.merge(room),
+            None => *kept = Some(room),
+        }
+    }
 }
 
 /// Answers a request, whatever becomes of it, with its id.
@@ -38,16 +52,19 @@ pub(super) async fn attend(
     };
     let has_body = !request.body().is_end_stream();
     let body_taken = Arc::new(AtomicBool::new(false));
-    request.extensions_mut().insert(Attended {
+    let attended = Attended {
         deadline: tokio::time::Instant::now() + api.keys.request_timeout.0,
         body_taken: Arc::clone(&body_taken),
-    });
+        body_room: Arc::default(),
+    };
+    request.extensions_mut().insert(attended.clone());
     let origin = cors::admitted(&api, request.headers());
     let span = info_span!("request", id = id.to_str().unwrap_or_default());
     let mut response = match cors::preflight(&request, origin.as_ref()) {
         Some(response) => response,
         None => next.run(request).instrument(span.clone()).await,
     };
+    drop(attended);
     if has_body && !body_taken.load(Ordering::Relaxed) {
         // The rest of the body is not read: a caller that is not told so would lose its next
         // request.

@@ -1,4 +1,8 @@
+use std::time::{Duration, Instant};
+
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use super::http::{exchange, get, post, put, send};
 use super::{code, start, start_with};
@@ -110,6 +114,47 @@ async fn a_query_of_large_documents_ends_early_and_its_cursor_leads_through_all_
         keys.sort_unstable();
         assert_eq!(sizes, [2, 2, 1], "{sort}");
         assert_eq!(keys, ["\"k0\"", "\"k1\"", "\"k2\"", "\"k3\"", "\"k4\""], "{sort}");
+    }
+}
+
+#[tokio::test]
+async fn an_explanation_is_of_the_page_that_the_query_would_give() {
+    let server = with_large_documents().await;
+    for sort in [json!([]), json!("-n")] {
+        let query = json!({"sort": sort, "limit": 100}).to_string();
+        let explained = post(&server, "/api/default/types/T/explain", &query).await;
+        assert_eq!(explained.json["returned"], 2, "{sort}: {}", explained.text);
+    }
+}
+
+#[tokio::test]
+async fn bodies_under_way_share_their_room_and_give_it_back() {
+    let server = start_with("body_bytes_max = 100000\nbodies_bytes_max = 100000\n");
+    let head = format!(
+        "PUT {PATH} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+         Content-Length: 90000\r\n\r\n{}",
+        server.address,
+        " ".repeat(60_000)
+    );
+    let mut unfinished = TcpStream::connect(server.address).await.expect("connected");
+    unfinished.write_all(head.as_bytes()).await.expect("sent");
+    let value = json!("x".repeat(50_000)).to_string();
+    let end = Instant::now() + Duration::from_secs(10);
+    // The beginning of the other may not have been read yet.
+    let refused = loop {
+        let answer = put(&server, PATH, &value).await;
+        if answer.status != 200 {
+            break answer;
+        }
+        assert!(Instant::now() < end, "there is room for both");
+    };
+    assert_eq!((refused.status, code(&refused.json)), (503, "RESOURCE_BUSY"));
+    assert_eq!(refused.json["error"]["retryable"], true);
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(put(&server, PATH, "1").await.status, 200, "what is small has room");
+    drop(unfinished);
+    while put(&server, PATH, &value).await.status != 200 {
+        assert!(Instant::now() < end, "the room is given back");
     }
 }
 
