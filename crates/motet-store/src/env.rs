@@ -416,7 +416,15 @@ impl Env {
     /// [`Error::ViewExpired`] if it takes longer than a view may be kept: open the store with a
     /// longer [`view_max`](crate::engine::lmdb::Options::view_max); what the medium does.
     pub fn check(&self) -> Result<CheckReport, Error> {
-        pollster::block_on(check::run(&self.shared))
+        self.check_with_progress(&mut |_| {})
+    }
+
+    /// Checks as [`check`](Self::check) does, and says after each batch how many entries it had.
+    ///
+    /// # Errors
+    /// As for [`check`](Self::check).
+    pub fn check_with_progress(&self, each: &mut dyn FnMut(u64)) -> Result<CheckReport, Error> {
+        pollster::block_on(check::run(&self.shared, each))
     }
 
     /// Why the work in the background (removing what has expired, trimming the log) failed the last

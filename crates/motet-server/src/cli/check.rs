@@ -9,7 +9,7 @@ use motet_store::CheckReport;
 use serde_json::json;
 
 use super::failure::CommandError;
-use super::output::{Form, Output};
+use super::output::{Form, Output, Progress};
 use super::place::open_existing;
 
 /// What to check.
@@ -35,12 +35,13 @@ impl CheckOptions {
         let all = self.environments.is_empty();
         let names = if all { store.environments()? } else { self.environments };
         let (mut output, mut damaged) = (Output::new(), Vec::new());
+        let mut progress = Progress::new("entries checked");
         for name in names {
             let Some(env) = store.existing_env(&name)? else {
                 let what = format!("{}: environment {name:?}", self.data.display());
                 return Err(CommandError::Refused { code: ErrorCode::EnvironmentNotFound, what });
             };
-            let report = env.check()?;
+            let report = env.check_with_progress(&mut |entries| progress.add(entries))?;
             if self.form.json {
                 print_json(&name, &report, &mut output)
             } else {
@@ -50,6 +51,7 @@ impl CheckOptions {
                 damaged.push(name);
             }
         }
+        progress.end();
         output.flush()?;
         if damaged.is_empty() {
             return Ok(());

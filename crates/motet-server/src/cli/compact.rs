@@ -6,7 +6,7 @@ use clap::Args;
 use motet_store::Store;
 
 use super::failure::CommandError;
-use super::output::{Form, Output};
+use super::output::{Form, Output, Progress};
 use super::place::{VIEW_MAX, open_existing};
 
 /// What to compact.
@@ -33,7 +33,7 @@ impl CompactOptions {
         let names = if all { store.environments()? } else { self.environments };
         let mut output = Output::new();
         for name in names {
-            let done = store.compact(&name)?;
+            let done = Progress::of_files("compacted", &self.data, || Ok(store.compact(&name)?))?;
             let (before, after) = (done.bytes_before, done.bytes_after);
             if self.form.json {
                 output.json(&serde_json::json!({

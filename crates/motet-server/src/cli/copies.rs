@@ -6,6 +6,7 @@ use clap::Args;
 use motet_protocol::ErrorCode;
 
 use super::failure::CommandError;
+use super::output::Progress;
 use super::place::{VIEW_MAX, open_existing};
 
 /// What to back up, and where to.
@@ -39,7 +40,7 @@ impl BackupOptions {
     /// # Errors
     /// `NOT_A_STORE` if something is in the directory already.
     pub fn run(self) -> Result<(), CommandError> {
-        copy(&self.data, &self.to, self.environments)
+        copy("backed up", &self.data, &self.to, self.environments)
     }
 }
 
@@ -49,11 +50,16 @@ impl RestoreOptions {
     /// # Errors
     /// `NOT_A_STORE` if something is in the directory already: nothing is overwritten.
     pub fn run(self) -> Result<(), CommandError> {
-        copy(&self.from, &self.data, Vec::new())
+        copy("restored", &self.from, &self.data, Vec::new())
     }
 }
 
-fn copy(from: &Path, to: &Path, wanted: Vec<String>) -> Result<(), CommandError> {
+fn copy(
+    what: &'static str,
+    from: &Path,
+    to: &Path,
+    wanted: Vec<String>,
+) -> Result<(), CommandError> {
     let store = open_existing(from, VIEW_MAX)?;
     let there = store.environments()?;
     if let Some(missing) = wanted.iter().find(|name| !there.contains(name)) {
@@ -62,7 +68,7 @@ fn copy(from: &Path, to: &Path, wanted: Vec<String>) -> Result<(), CommandError>
     }
     let environments = if wanted.is_empty() { there } else { wanted };
     let names: Vec<_> = environments.iter().map(String::as_str).collect();
-    store.copy_to(to, &names)?;
+    Progress::of_files(what, to, || Ok(store.copy_to(to, &names)?))?;
     super::note(&format!("copied to {}: {}", to.display(), names.join(", ")));
     Ok(())
 }

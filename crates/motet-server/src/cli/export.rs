@@ -78,7 +78,6 @@ fn export(
         }
         progress.add(page.len() as u64);
         match page.last() {
-            // Expired documents count towards a page, so that a short one need not be the last.
             Some(last) => after = Some(last.key.clone()),
             None => return Ok(()),
         }

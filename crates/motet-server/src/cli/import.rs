@@ -66,7 +66,7 @@ impl ImportOptions {
     /// store.
     pub fn run(self) -> Result<(), CommandError> {
         let name = self.file.display().to_string();
-        let mut reader: Box<dyn BufRead> = if name == "-" {
+        let reader: Box<dyn BufRead> = if name == "-" {
             Box::new(std::io::stdin().lock())
         } else {
             let file = File::open(&self.file).map_err(|cause| CommandError::file(&name, cause))?;
@@ -79,19 +79,24 @@ impl ImportOptions {
             read: 0,
             options: &self,
         };
-        let first = first_byte(&mut reader).map_err(|cause| CommandError::file(&name, cause))?;
-        if first == Some(b'[') {
-            import.array(&name, reader)?;
-        } else {
-            import.lines(&name, reader)?;
-        }
-        import.commit()?;
+        let imported = import.all(&name, reader);
+        // Also when it failed: how many documents are in the store, and so where to go on.
         import.progress.end();
-        Ok(())
+        imported
     }
 }
 
 impl Import<'_> {
+    fn all(&mut self, name: &str, mut reader: impl BufRead) -> Result<(), CommandError> {
+        let first = first_byte(&mut reader).map_err(|cause| CommandError::file(name, cause))?;
+        if first == Some(b'[') {
+            self.array(name, reader)?;
+        } else {
+            self.lines(name, reader)?;
+        }
+        self.commit()
+    }
+
     fn lines(&mut self, name: &str, reader: impl BufRead) -> Result<(), CommandError> {
         for value in serde_json::Deserializer::from_reader(reader).into_iter::<Value>() {
             let value = value.map_err(|error| CommandError::input(name, &error))?;

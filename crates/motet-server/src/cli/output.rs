@@ -1,7 +1,10 @@
 //! What commands print: tables for people, JSON lines for programs, progress beside both.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
@@ -73,6 +76,7 @@ pub(super) fn json_text(value: &impl Serialize) -> String {
 /// Says on stderr, now and then, how far a long work is.
 pub(super) struct Progress {
     what: &'static str,
+    unit: &'static str,
     done: u64,
     said: Instant,
     begun: Instant,
@@ -82,11 +86,38 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(what: &'static str) -> Self {
         let now = Instant::now();
-        Self { what, done: 0, said: now, begun: now, is_terminal: io::stderr().is_terminal() }
+        let is_terminal = io::stderr().is_terminal();
+        Self { what, unit: "", done: 0, said: now, begun: now, is_terminal }
+    }
+
+    /// Does a work that writes files below a directory, and says how much it has written.
+    pub(super) fn of_files<T>(
+        what: &'static str,
+        below: &Path,
+        work: impl FnOnce() -> Result<T, CommandError>,
+    ) -> Result<T, CommandError> {
+        let before = bytes_below(below);
+        let mut progress = Self { unit: " MB", ..Self::new(what) };
+        let (end, ended) = mpsc::channel::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                while ended.recv_timeout(EVERY_ON_TERMINAL) == Err(RecvTimeoutError::Timeout) {
+                    let bytes = bytes_below(below).saturating_sub(before);
+                    progress.reach(bytes / 1_000_000);
+                }
+            });
+            let done = work();
+            drop(end);
+            done
+        })
     }
 
     pub(super) fn add(&mut self, count: u64) {
-        self.done += count;
+        self.reach(self.done + count);
+    }
+
+    fn reach(&mut self, done: u64) {
+        self.done = done;
         let every = if self.is_terminal { EVERY_ON_TERMINAL } else { EVERY_IN_FILE };
         if self.said.elapsed() >= every {
             self.said = Instant::now();
@@ -101,10 +132,21 @@ impl Progress {
 
     fn say(&self, end: &str) {
         let seconds = self.begun.elapsed().as_secs_f64();
-        let Self { what, done, .. } = self;
+        let Self { what, done, unit, .. } = self;
         // Progress that cannot be told is no reason to stop.
-        write!(io::stderr(), "{what}: {done} in {seconds:.1} s{end}").ok();
+        write!(io::stderr(), "{what}: {done}{unit} in {seconds:.1} s{end}").ok();
     }
+}
+
+/// Bytes of all files below a directory, which others may change meanwhile.
+fn bytes_below(directory: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(directory) else { return 0 };
+    let bytes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    bytes.sum()
 }
 
 fn terminal_width() -> Option<u16> {

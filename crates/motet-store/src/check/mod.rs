@@ -9,6 +9,7 @@ mod finding;
 mod indexes;
 mod log;
 
+use core::cell::RefCell;
 use core::ops::ControlFlow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ impl CheckReport {
 /// A check at work.
 struct Check<'v> {
     view: &'v dyn View,
+    /// Hears how many entries each batch had.
+    each_batch: RefCell<&'v mut dyn FnMut(u64)>,
     catalog: Arc<Catalog>,
     report: CheckReport,
     /// The time of the last write, in milliseconds since 1970: what had expired then, counts no more.
@@ -67,13 +70,17 @@ struct Check<'v> {
 }
 
 /// Checks one environment.
-pub(crate) async fn run(shared: &Shared) -> Result<CheckReport, Error> {
+pub(crate) async fn run(
+    shared: &Shared,
+    each_batch: &mut dyn FnMut(u64),
+) -> Result<CheckReport, Error> {
     let view = shared.engine.view().await?;
     // Not the one that is kept: what lies in the environment is what is checked.
     let catalog = Arc::new(Catalog::load(view.as_ref()).await?);
     let time_ms = lookup::head(view.as_ref()).await?.time.unix_ms();
     let (report, put_off) = (CheckReport::default(), HashMap::new());
-    let mut check = Check { view: view.as_ref(), catalog, report, time_ms, put_off };
+    let each_batch = RefCell::new(each_batch);
+    let mut check = Check { view: view.as_ref(), each_batch, catalog, report, time_ms, put_off };
     let last = check.log().await?;
     check.documents(last).await?;
     check.indexes().await?;
@@ -99,6 +106,7 @@ impl Check<'_> {
             if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         lookup::range(self.view, table, from, to, &mut show).await?;
+        (self.each_batch.borrow_mut())(pairs.len() as u64);
         Ok(pairs)
     }
 
