@@ -96,6 +96,15 @@ pub enum Error {
         /// The newest format that this build reads.
         known: u32,
     },
+    /// Something in the store was written by a later build, which keeps rules in it that this one does
+    /// not know and would break.
+    #[error("{what} is of a later build: {why}")]
+    EntryNewer {
+        /// What.
+        what: String,
+        /// What this build does not know.
+        why: String,
+    },
     /// The files are damaged.
     #[error("{path} is damaged: {why}", path = path.display())]
     Corrupt {
@@ -391,7 +400,7 @@ impl Error {
             Self::InUse { .. } => ErrorCode::StoreInUse,
             Self::NotAStore { .. } => ErrorCode::NotAStore,
             Self::CopyUnfinished { .. } => ErrorCode::CopyUnfinished,
-            Self::StoreNewer { .. } => ErrorCode::StoreNewer,
+            Self::StoreNewer { .. } | Self::EntryNewer { .. } => ErrorCode::StoreNewer,
             Self::Corrupt { .. } => ErrorCode::StoreCorrupt,
             Self::WriterStalled { .. } => ErrorCode::WriterStalled,
             Self::WriterBusy { .. } => ErrorCode::WriterBusy,

@@ -184,10 +184,11 @@ fn clocks_after(env: &Env, after: u64) -> Vec<u64> {
 #[test]
 fn d4_what_is_pinned_is_kept_until_the_pin_moves_on_or_is_taken_away() {
     on_each(|env| {
+        write_changes(env, 10);
         env.log().pin("near", Clock::new(8)).unwrap();
         env.log().pin("far", Clock::new(3)).unwrap();
         env.set_retention(Retention::everything().bytes(0)).unwrap();
-        write_changes(env, 10);
+        env.maintain().unwrap();
         assert_eq!(clocks_after(env, 3), [4, 5, 6, 7, 8, 9, 10], "the lowest pin holds");
         assert!(matches!(env.log().read(Clock::new(2), 1), Err(Error::LogTruncated { .. })));
         env.log().pin("far", Clock::new(6)).unwrap();
@@ -233,7 +234,8 @@ fn d4_what_is_gone_cannot_be_pinned() {
         assert_eq!((asked, kept_from), (Clock::new(9), Clock::new(10)));
         assert!(env.log().pins().unwrap().is_empty());
         env.log().pin("late", Clock::new(9)).unwrap();
-        env.log().pin("later", Clock::new(99)).unwrap();
+        let refused = env.log().pin("later", Clock::new(11));
+        assert!(matches!(refused, Err(Error::LogPositionAhead { .. })), "{refused:?}");
         assert!(matches!(env.log().pin("~own", Clock::ZERO), Err(Error::NameInvalid { .. })));
     });
 }

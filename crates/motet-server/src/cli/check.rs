@@ -1,7 +1,9 @@
 //! `motet check`.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{env, process};
 
 use clap::Args;
 use motet_protocol::ErrorCode;
@@ -23,14 +25,41 @@ pub struct CheckOptions {
     environments: Vec<String>,
     #[command(flatten)]
     form: Form,
+    /// Check in this process, which ends by a signal where pages of the file are damaged.
+    #[arg(long, hide = true)]
+    in_process: bool,
 }
 
 impl CheckOptions {
     /// Checks the environments and prints what is not as it must be.
     ///
     /// # Errors
-    /// `INTEGRITY_VIOLATED` if anything is.
+    /// `INTEGRITY_VIOLATED` if anything is; `STORE_CORRUPT` if not even reading it is possible.
     pub fn run(self) -> Result<(), CommandError> {
+        if self.in_process { self.check() } else { self.check_in_child() }
+    }
+
+    /// Checks in a process of its own: the files are read as memory, and where they are damaged, the
+    /// system ends whoever reads them.
+    fn check_in_child(&self) -> Result<(), CommandError> {
+        let failed = |cause| CommandError::file("the process that checks", cause);
+        let program = env::current_exe().map_err(failed)?;
+        let arguments = env::args_os().skip(1);
+        let mut child = process::Command::new(program);
+        let ended = child.args(arguments).arg("--in-process").status().map_err(failed)?;
+        match (ended.signal(), ended.code()) {
+            (Some(signal), _) => {
+                let path = self.data.display();
+                let what = format!("{path}: signal {signal} ended the process that read it");
+                Err(CommandError::Refused { code: ErrorCode::StoreCorrupt, what })
+            }
+            (None, Some(0)) => Ok(()),
+            // It has said why.
+            (None, code) => process::exit(code.unwrap_or(1)),
+        }
+    }
+
+    fn check(self) -> Result<(), CommandError> {
         let store = open_existing(&self.data, VIEW_MAX)?;
         let all = self.environments.is_empty();
         let names = if all { store.environments()? } else { self.environments };

@@ -164,9 +164,11 @@ async fn under(from: &dyn Read, prefix: &[u8]) -> Result<Vec<(String, Vec<u8>)>,
 }
 
 fn parse<T: DeserializeOwned>(what: &str, name: &str, value: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(value).map_err(|error| Error::Damaged {
-        what: format!("the catalogue's entry of the {what} {name:?}"),
-        why: error.to_string(),
+    serde_json::from_slice(value).map_err(|error| {
+        let (what, why) =
+            (format!("the catalogue's entry of the {what} {name:?}"), error.to_string());
+        // Whole JSON with something unknown in it.
+        if error.is_data() { Error::EntryNewer { what, why } } else { Error::Damaged { what, why } }
     })
 }
 

@@ -23,6 +23,10 @@ impl SetPin {
         match self.after {
             None => writes.remove(Table::Catalog, &key),
             Some(after) => {
+                let head = transaction.head().clock;
+                if after > head {
+                    return Err(Error::LogPositionAhead { asked: after, head });
+                }
                 let kept_from = trim::first_kept(transaction).await?;
                 if !is_whole(after, kept_from) {
                     return Err(Error::LogTruncated { asked: after.plus(1), kept_from });

@@ -182,7 +182,8 @@ impl Log {
     /// ```
     ///
     /// # Errors
-    /// [`Error::LogTruncated`] if changes after the clock are gone already: nothing is pinned then.
+    /// [`Error::LogTruncated`] if changes after the clock are gone already, and
+    /// [`Error::LogPositionAhead`] if the log ends before it: nothing is pinned then.
     /// [`Error::NameInvalid`], and what the medium does.
     pub fn pin(&self, name: &str, after: Clock) -> Result<(), Error> {
         check_name(name)?;

@@ -1,5 +1,6 @@
 //! The commands that work on a store's directory.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -180,6 +181,9 @@ fn what_was_exported_is_imported_again_and_files_of_others_are_too() {
             "{content}: {refused}"
         );
     }
+    shell.write("late.json", "{\"type\":\"L\",\"key\":\"a\",\"value\":1}\n{}");
+    let refused = shell.fails(&["import", "--batch", "1", "late.json"]);
+    assert!(refused.contains("imported: 1 in") && refused.contains("document 2"), "{refused}");
     let refused = shell.fails(&["import", "absent.json"]);
     assert!(refused.contains("FILE_UNUSABLE"), "{refused}");
 }
@@ -295,9 +299,30 @@ fn a_check_names_what_is_damaged_and_ends_with_an_error() {
     assert!(printed.contains("clock: the log has no change 2; the next one is 3"), "{printed}");
     let told = text(&output.stderr);
     assert!(told.contains("INTEGRITY_VIOLATED") && told.contains("restore a backup"), "{told}");
+    assert!(told.contains("entries checked: "), "{told}");
     let output = shell.run_with(&["check", "--json"], "");
     let report = &lines(&text(&output.stdout))[0];
     assert_eq!(report["findings"][0]["invariant"], "clock", "{report}");
+}
+
+/// Overwrites all pages of a file but those that say what it is, as leaves with thousands of entries
+/// that lie behind the file's end.
+fn damage_pages(file: &Path) {
+    let mut bytes = fs::read(file).expect("a file");
+    for page in bytes.chunks_mut(4096).skip(2) {
+        page[8..].fill(0xff);
+        page[10..12].copy_from_slice(&2_u16.to_le_bytes());
+    }
+    fs::write(file, bytes).expect("written");
+}
+
+#[test]
+fn a_check_of_a_file_whose_pages_are_damaged_says_so() {
+    let shell = Shell::new();
+    shell.ok(&["put", "A", "a", "1"]);
+    damage_pages(&shell.data().join("env/default/data.mdb"));
+    let told = shell.fails(&["check"]);
+    assert!(told.contains("STORE_CORRUPT") && told.contains("Restore a backup"), "{told}");
 }
 
 #[tokio::test]
