@@ -108,7 +108,7 @@ error_codes! {
     7 ResourceBusy "RESOURCE_BUSY" "protocol" retry Warning
         "The receiver's queue is full." "Try again after the delay that the error names.";
     8 RateLimited "RATE_LIMITED" "protocol" retry Warning
-        "More messages were sent than the limit allows." "Slow down; the limit is in the server's configuration.";
+        "More messages or requests were sent than the limit allows." "Slow down; the limit is in the server's configuration.";
     9 PayloadTooLarge "PAYLOAD_TOO_LARGE" "protocol" final Warning
         "The payload is larger than the limit." "Send less, or raise the limit on both sides.";
     10 Uncloneable "UNCLONEABLE" "protocol" final Error

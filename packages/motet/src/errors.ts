@@ -82,7 +82,7 @@ export const ERRORS = {
     namespace: "protocol",
     retryable: true,
     severity: "warning",
-    message: "More messages were sent than the limit allows.",
+    message: "More messages or requests were sent than the limit allows.",
     nextStep: "Slow down; the limit is in the server's configuration.",
   },
   PAYLOAD_TOO_LARGE: {

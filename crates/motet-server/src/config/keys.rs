@@ -353,6 +353,9 @@ keys! {
         batch_writes_max: usize = 100_000,
         /// Requests that work on the store at a time; others wait for their turn.
         calls_max: usize = 256,
+        /// Requests that one token may make in a second, or all callers together where there are no
+        /// tokens; as many may come at once. 0 sets no bound.
+        requests_per_second: u32 = 0,
         /// How long a request may take, with its wait; then it is answered with an error.
         request_timeout: Span = Span::seconds(30),
         /// Origins of web pages that may use the store (CORS); `*` stands for any text. When

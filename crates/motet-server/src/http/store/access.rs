@@ -1,6 +1,9 @@
 //! Who may do what: API tokens, and without them only who is on this machine.
 
+use core::num::NonZeroU32;
+
 use axum::http::{HeaderMap, HeaderName, header};
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use motet_protocol::ErrorCode;
 use sha2::{Digest as _, Sha256};
 
@@ -21,10 +24,15 @@ pub(super) enum Permission {
 }
 
 /// The tokens that are good.
-pub(super) struct Tokens(Vec<Token>);
+pub(super) struct Tokens {
+    tokens: Vec<Token>,
+    /// That of all callers where there are no tokens.
+    rate: Rate,
+}
 
 struct Token {
     name: String,
+    rate: Rate,
     digest: [u8; 32],
     environments: TokenEnvironments,
     permissions: Vec<Permission>,
@@ -50,11 +58,14 @@ impl Permission {
 }
 
 impl Tokens {
-    /// The tokens of a configuration, which has been checked.
-    pub(super) fn new(keys: &[StoreTokenKeys]) -> Self {
+    /// The tokens of a configuration, which has been checked, and how many requests each may make in
+    /// a second.
+    pub(super) fn new(keys: &[StoreTokenKeys], requests_per_second: u32) -> Self {
+        let rate = || Rate::new(requests_per_second);
         let tokens = keys.iter().filter_map(|token| {
             Some(Token {
                 name: token.name.clone(),
+                rate: rate(),
                 digest: parse_digest(&token.token_sha256)?,
                 environments: token.environments.clone(),
                 permissions: token
@@ -64,18 +75,15 @@ impl Tokens {
                     .collect(),
             })
         });
-        Self(tokens.collect())
+        Self { tokens: tokens.collect(), rate: rate() }
     }
 
     fn find(&self, given: &str) -> Option<&Token> {
         let digest: [u8; 32] = Sha256::digest(given).into();
         // All are looked at, and all of each, so that the time it takes tells nothing.
-        self.0.iter().fold(
-            None,
-            |found, token| {
-                if equal(&token.digest, &digest) { Some(token) } else { found }
-            },
-        )
+        self.tokens.iter().fold(None, |found, token| {
+            if equal(&token.digest, &digest) { Some(token) } else { found }
+        })
     }
 }
 
@@ -83,18 +91,21 @@ impl StoreApi {
     /// Checks that a caller may do this in an environment, and gives the name it goes by.
     ///
     /// # Errors
-    /// `ORIGIN_FORBIDDEN` without tokens; `TOKEN_INVALID` and `PERMISSION_DENIED` with them.
+    /// `ORIGIN_FORBIDDEN` without tokens; `TOKEN_INVALID` and `PERMISSION_DENIED` with them;
+    /// `RATE_LIMITED`.
     pub(super) fn admit(
         &self,
         headers: &HeaderMap,
         environment: Option<&str>,
         permission: Permission,
     ) -> Result<&str, Failure> {
-        if self.tokens.0.is_empty() {
-            return self.admit_local(headers).map(|()| "local");
+        if self.tokens.tokens.is_empty() {
+            self.admit_local(headers)?;
+            return self.tokens.rate.spend().map(|()| "local");
         }
         let token = bearer(headers).and_then(|given| self.tokens.find(given));
         let token = token.ok_or_else(|| Failure::new(ErrorCode::TokenInvalid))?;
+        token.rate.spend()?;
         let Some(environment) = environment else { return Ok(&token.name) };
         let allowed =
             token.permissions.contains(&permission) && token.environments.contain(environment);
@@ -131,6 +142,23 @@ impl StoreApi {
     }
 }
 
+/// How many requests a caller may make in a second.
+struct Rate(Option<DefaultDirectRateLimiter>);
+
+impl Rate {
+    /// None at all is no bound.
+    fn new(per_second: u32) -> Self {
+        Self(NonZeroU32::new(per_second).map(|rate| RateLimiter::direct(Quota::per_second(rate))))
+    }
+
+    fn spend(&self) -> Result<(), Failure> {
+        match self.0.as_ref().map(RateLimiter::check) {
+            Some(Err(_)) => Err(Failure::new(ErrorCode::RateLimited)),
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+}
+
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
@@ -160,7 +188,7 @@ mod tests {
             token_sha256: Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect(),
             ..StoreTokenKeys::default()
         };
-        let tokens = Tokens::new(&[key("a"), key("b")]);
+        let tokens = Tokens::new(&[key("a"), key("b")], 0);
         assert_eq!(tokens.find("b").map(|token| token.name.as_str()), Some("b"));
         assert!(tokens.find("c").is_none() && tokens.find("").is_none());
     }

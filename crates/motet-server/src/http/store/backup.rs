@@ -32,12 +32,20 @@ pub(super) async fn backup(
     if call.api().keys.backup_path.is_empty() {
         return Err(Failure::new(ErrorCode::BackupUnavailable));
     }
-    call.with_existing(|api, env| copy(api, env.name())).await.map(Json)
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let name = format!("{}-{}", call.environment(), now.as_millis());
+    let copied = name.clone();
+    let made = call.with_existing(|api, env| copy(api, env.name(), copied)).await;
+    made.map(Json).map_err(|failure| match failure.code {
+        ErrorCode::OutcomeUnknown => {
+            let message = format!("the backup {name:?} takes longer; until it is whole, who opens it is told COPY_UNFINISHED");
+            Failure::because(ErrorCode::OutcomeUnknown, message)
+        }
+        _ => failure,
+    })
 }
 
-fn copy(api: &StoreApi, environment: &str) -> Result<Backup, Failure> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let name = format!("{environment}-{}", now.as_millis());
+fn copy(api: &StoreApi, environment: &str, name: String) -> Result<Backup, Failure> {
     let path = PathBuf::from(&api.keys.backup_path).join(&name);
     api.store.copy_to(&path, &[environment])?;
     Ok(Backup { name, bytes: bytes_under(&path) })

@@ -78,6 +78,10 @@ async fn environment(parts: &mut Parts, api: &Arc<StoreApi>) -> Result<String, F
 }
 
 impl<N> Call<N> {
+    pub(super) fn environment(&self) -> &str {
+        &self.environment
+    }
+
     pub(super) fn api(&self) -> &StoreApi {
         &self.api
     }

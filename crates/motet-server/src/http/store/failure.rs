@@ -186,7 +186,7 @@ impl IntoResponse for Failure {
         };
         let mut response = (status, Json(FailureForm { error })).into_response();
         let headers = response.headers_mut();
-        if info.retryable && status.is_server_error() {
+        if info.retryable && (status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
         }
         if status == StatusCode::UNAUTHORIZED {
@@ -240,6 +240,7 @@ pub(super) const fn status(code: ErrorCode) -> StatusCode {
         }
         ErrorCode::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ErrorCode::SchemaViolation => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorCode::WriterStalled
         | ErrorCode::WriterBusy
         | ErrorCode::WriteQueueFull

@@ -72,7 +72,7 @@ enum OpForm {
     Expire,
 }
 
-/// How much of the log is kept. What is absent sets no bound.
+/// How much of the log is kept. An `ageMs` or `bytes` that is absent sets no bound.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Retention)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -85,6 +85,10 @@ pub(super) struct RetentionForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     bytes: Option<u64>,
+    /// Pins keep at most so many bytes. What is absent stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
+    pin_bytes: Option<u64>,
 }
 
 /// How an environment is.
@@ -142,7 +146,7 @@ pub(super) async fn retention(
 ) -> Result<Json<RetentionForm>, Failure> {
     let kept = call.read(|env| Ok(env.retention()?)).await?;
     let age_ms = kept.age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-    Ok(Json(RetentionForm { age_ms, bytes: kept.bytes }))
+    Ok(Json(RetentionForm { age_ms, bytes: kept.bytes, pin_bytes: Some(kept.pin_bytes) }))
 }
 
 pub(super) async fn set_retention(
@@ -150,7 +154,8 @@ pub(super) async fn set_retention(
     _: Parameters<Nothing>,
     JsonBody(Object(form)): JsonBody<Object<RetentionForm>>,
 ) -> Result<Json<Done>, Failure> {
-    for (value, at) in [(form.age_ms, "ageMs"), (form.bytes, "bytes")] {
+    for (value, at) in [(form.age_ms, "ageMs"), (form.bytes, "bytes"), (form.pin_bytes, "pinBytes")]
+    {
         if value.is_some_and(|value| value > NUMBER_MAX) {
             return Err(Failure::invalid(at, format!("expected up to {NUMBER_MAX}")));
         }
@@ -163,8 +168,10 @@ pub(super) async fn set_retention(
         retention = retention.bytes(bytes);
     }
     call.change(move |env| {
-        // What pins keep cannot be said here, and stays as it is.
-        let pin_bytes = env.retention()?.pin_bytes;
+        let pin_bytes = match form.pin_bytes {
+            Some(pin_bytes) => pin_bytes,
+            None => env.retention()?.pin_bytes,
+        };
         env.set_retention(retention.pin_bytes(pin_bytes))
     })
     .await?;

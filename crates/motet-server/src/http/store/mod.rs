@@ -18,6 +18,7 @@ mod index;
 mod log;
 mod openapi;
 mod params;
+mod pin;
 mod precondition;
 mod query;
 mod request;
@@ -93,7 +94,7 @@ impl StoreApi {
         store.env(DEFAULT_ENVIRONMENT)?;
         Ok(Some(Arc::new(Self {
             store,
-            tokens: Tokens::new(&keys.tokens),
+            tokens: Tokens::new(&keys.tokens, keys.requests_per_second),
             origins: Origins::new(&keys.allowed_origins, address),
             body_timeout: config.http_server.request_timeout.0,
             slots: Arc::new(Semaphore::new(keys.calls_max)),
@@ -118,7 +119,7 @@ pub(super) fn router(api: &Arc<StoreApi>) -> Router {
         .with_state(Arc::clone(api))
 }
 
-fn routes() -> [(&'static str, MethodRouter<Arc<StoreApi>>); 15] {
+fn routes() -> [(&'static str, MethodRouter<Arc<StoreApi>>); 17] {
     [
         ("/api/{env}/types", get(document::types)),
         ("/api/{env}/types/{type}/query", document_routes().post(query::query)),
@@ -132,6 +133,8 @@ fn routes() -> [(&'static str, MethodRouter<Arc<StoreApi>>); 15] {
         ("/api/{env}/transactions", post(transaction::commit)),
         ("/api/{env}/log", get(log::read)),
         ("/api/{env}/log/retention", get(log::retention).put(log::set_retention)),
+        ("/api/{env}/log/pins", get(pin::list)),
+        ("/api/{env}/log/pins/{pin}", delete(pin::unpin).put(pin::pin)),
         ("/api/{env}/backup", post(backup::backup)),
         ("/api/{env}/status", get(log::status)),
         ("/api/openapi.json", get(openapi::openapi)),

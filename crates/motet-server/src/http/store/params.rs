@@ -23,6 +23,9 @@ pub(super) struct IndexName {
     pub(super) name: String,
 }
 
+/// The pin that a path names.
+pub(super) struct PinName(pub(super) String);
+
 /// The parameters of a request's query. Unknown ones are refused.
 pub(super) struct Parameters<T>(pub(super) T);
 
@@ -54,6 +57,14 @@ impl<S: Send + Sync> FromRequestParts<S> for IndexName {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
         let TypeName(type_name) = TypeName::from_request_parts(parts, state).await?;
         Ok(Self { type_name, name: param(parts, state, "name").await?.unwrap_or_default() })
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PinName {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        Ok(Self(param(parts, state, "pin").await?.unwrap_or_default()))
     }
 }
 

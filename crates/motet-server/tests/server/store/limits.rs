@@ -128,6 +128,27 @@ async fn an_explanation_is_of_the_page_that_the_query_would_give() {
 }
 
 #[tokio::test]
+async fn a_caller_makes_no_more_requests_in_a_second_than_it_may() {
+    let server = start_with("requests_per_second = 3\n");
+    let end = Instant::now() + Duration::from_secs(10);
+    let refused = loop {
+        let answer = get(&server, "/api/default/types").await;
+        if answer.status != 200 {
+            break answer;
+        }
+        assert!(Instant::now() < end, "there is no end of requests");
+    };
+    assert_eq!((refused.status, code(&refused.json)), (429, "RATE_LIMITED"));
+    assert_eq!(
+        (&refused.json["error"]["retryable"], refused.header("retry-after")),
+        (&json!(true), Some("1"))
+    );
+    while get(&server, "/api/default/types").await.status != 200 {
+        assert!(Instant::now() < end, "later there may be more");
+    }
+}
+
+#[tokio::test]
 async fn bodies_under_way_share_their_room_and_give_it_back() {
     let server = start_with("body_bytes_max = 100000\nbodies_bytes_max = 100000\n");
     let mut unfinished = begin_body(&server).await;

@@ -45,13 +45,17 @@ async fn the_log_has_every_change_in_order_and_is_read_page_by_page() {
 async fn changes_that_are_no_longer_kept_are_said_to_be_gone() {
     let server = start();
     let retention = "/api/default/log/retention";
-    assert_eq!(get(&server, retention).await.json, json!({"bytes": 1_u64 << 30}));
+    let first = json!({"bytes": 1_u64 << 30, "pinBytes": 10_u64 << 30});
+    assert_eq!(get(&server, retention).await.json, first);
     for value in 0..5 {
         put(&server, "/api/default/types/T/k", &value.to_string()).await;
     }
     let kept = r#"{"ageMs":1,"bytes":60}"#;
     assert_eq!(put(&server, retention, kept).await.json, json!({}));
-    assert_eq!(get(&server, retention).await.json, json!({"ageMs": 1, "bytes": 60}));
+    assert_eq!(
+        get(&server, retention).await.json,
+        json!({"ageMs": 1, "bytes": 60, "pinBytes": 10_u64 << 30})
+    );
     let end = tokio::time::Instant::now() + Duration::from_secs(10);
     let gone = loop {
         let answer = get(&server, "/api/default/log").await;
@@ -85,6 +89,38 @@ async fn setting_the_retention_leaves_what_pins_keep_as_it_is() {
     assert_eq!(put(&server, retention, r#"{"bytes":60}"#).await.status, 200);
     let kept = env.retention().expect("read");
     assert_eq!((kept.bytes, kept.pin_bytes), (Some(60), 123));
+}
+
+#[tokio::test]
+async fn d4_pins_are_set_listed_and_taken_away() {
+    let server = start();
+    let (pins, mirror) = ("/api/default/log/pins", "/api/default/log/pins/mirror");
+    for value in ["1", "2", "3"] {
+        put(&server, "/api/default/types/T/k", value).await;
+    }
+    assert_eq!(put(&server, mirror, r#"{"after":1}"#).await.json, json!({}));
+    let listed = get(&server, pins).await.json;
+    assert_eq!(listed, json!({"pins": [{"name": "mirror", "after": 1}]}));
+
+    let kept = r#"{"bytes":0,"pinBytes":1000000}"#;
+    assert_eq!(put(&server, "/api/default/log/retention", kept).await.status, 200);
+    let end = tokio::time::Instant::now() + Duration::from_secs(10);
+    while get(&server, "/api/default/log").await.status != 410 {
+        assert!(tokio::time::Instant::now() < end, "what is not pinned is trimmed soon");
+    }
+    let changes = get(&server, "/api/default/log?after=1").await.json;
+    assert_eq!(changes["changes"].as_array().map(Vec::len), Some(2), "{changes}");
+
+    for (body, status, told) in [
+        (r#"{"after":0}"#, 410, "LOG_TRUNCATED"),
+        (r#"{"after":9}"#, 409, "LOG_POSITION_AHEAD"),
+        ("{}", 400, "REQUEST_INVALID"),
+    ] {
+        let refused = put(&server, mirror, body).await;
+        assert_eq!((refused.status, code(&refused.json)), (status, told), "{body}");
+    }
+    assert_eq!(send(&server, "DELETE", mirror, "", "").await.json, json!({}));
+    assert_eq!(get(&server, pins).await.json, json!({"pins": []}));
 }
 
 #[tokio::test]

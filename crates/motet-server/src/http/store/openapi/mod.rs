@@ -120,7 +120,7 @@ fn responses(operation: &Operation) -> ResponsesBuilder {
             .description(description)
             .header("X-Request-Id", text())
             .content("application/json", json(Body::of::<FailureForm>().reference()));
-        if status == "503" || status == "507" {
+        if ["429", "503", "507"].contains(&status) {
             failed = failed.header("Retry-After", text());
         }
         all = all.response(status, failed.build());

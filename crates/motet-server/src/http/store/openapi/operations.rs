@@ -10,6 +10,7 @@ use crate::http::store::backup::Backup;
 use crate::http::store::definition::{DefinitionForm, Violations};
 use crate::http::store::index::{Done, Indexes, SpecForm};
 use crate::http::store::log::{Changes, RetentionForm, Status};
+use crate::http::store::pin::{Pins, Position};
 use crate::http::store::query::{CountForm, Counted, Explained, PageForm, QueryForm};
 use crate::http::store::transaction::TransactionForm;
 
@@ -133,7 +134,7 @@ pub(super) fn paths(operations: &[Operation]) -> Vec<&'static str> {
 
 /// All operations, those of one path together.
 pub(super) fn all() -> Vec<Operation> {
-    use HttpMethod::{Get, Post, Put};
+    use HttpMethod::{Delete, Get, Post, Put};
     let mut all = vec![Operation::new(
         Get,
         "/api/{env}/types",
@@ -178,6 +179,30 @@ pub(super) fn all() -> Vec<Operation> {
             Body::of::<Done>(),
         )
         .takes(Body::of::<RetentionForm>())
+        .fails(&["504", "507"]),
+        Operation::new(
+            Get,
+            "/api/{env}/log/pins",
+            "listPins",
+            "Readers of the log that come back later, and where each goes on.",
+            Body::of::<Pins>(),
+        ),
+        Operation::new(
+            Put,
+            PIN,
+            "setPin",
+            "Keeps what comes after a clock for a reader that comes back later.",
+            Body::of::<Done>(),
+        )
+        .takes(Body::of::<Position>())
+        .fails(&["409", "410", "504", "507"]),
+        Operation::new(
+            Delete,
+            PIN,
+            "removePin",
+            "Takes a pin away, if there is one.",
+            Body::of::<Done>(),
+        )
         .fails(&["504", "507"]),
         Operation::new(
             Post,
@@ -333,6 +358,7 @@ fn documents(path: &'static str, ids: [&'static str; 4]) -> [Operation; 4] {
     ]
 }
 
+const PIN: &str = "/api/{env}/log/pins/{pin}";
 const DOCUMENT: &str = "/api/{env}/types/{type}/{key}";
 const DOCUMENT_IDS: [&str; 4] = ["readDocument", "putDocument", "patchDocument", "removeDocument"];
 const QUERY_IDS: [&str; 4] =
@@ -342,11 +368,11 @@ const COUNT_IDS: [&str; 4] =
 const EXPLAIN_IDS: [&str; 4] =
     ["readDocumentExplain", "putDocumentExplain", "patchDocumentExplain", "removeDocumentExplain"];
 
-const ALWAYS: [&str; 6] = ["400", "401", "403", "404", "500", "503"];
+const ALWAYS: [&str; 7] = ["400", "401", "403", "404", "429", "500", "503"];
 const WRITES: [&str; 5] = ["409", "413", "422", "504", "507"];
 const CONDITIONAL: [&str; 6] = ["409", "412", "413", "422", "504", "507"];
 
-const MEANINGS: [(&str, &str); 16] = [
+const MEANINGS: [(&str, &str); 17] = [
     ("400", "The request cannot be understood, or asks for what cannot be."),
     ("401", "The token is missing or wrong."),
     ("403", "The token does not allow this, or a web page of another origin asked."),
@@ -358,6 +384,7 @@ const MEANINGS: [(&str, &str); 16] = [
     ("413", "The body, a value or the transaction is too large."),
     ("415", "The body is not declared to be JSON."),
     ("422", "A document does not fit its type's schema."),
+    ("429", "The caller made more requests in a second than it may; this one was not carried out."),
     ("500", "The server failed."),
     ("503", "The store is busy; nothing was done."),
     ("504", "The request took too long; whether it was done is not known."),

@@ -83,9 +83,10 @@ fn integer(minimum: f64, maximum: Option<f64>) -> ObjectBuilder {
 }
 
 /// Name, what it is, and an example.
-const PATH_PARAMETERS: [(&str, &str, &str); 4] = [
+const PATH_PARAMETERS: [(&str, &str, &str); 5] = [
     ("env", "The environment.", "default"),
     ("type", "The documents' type.", "Order"),
     ("key", "The document's key, 1 to 480 bytes.", "o-1"),
     ("name", "The index's name.", "by_total"),
+    ("pin", "The name of a reader that comes back later.", "mirror"),
 ];
