@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use motet_store::{Env, KeyRange};
+use motet_store::Env;
 use serde_json::json;
 
 use super::failure::CommandError;
@@ -59,15 +59,10 @@ fn export(
     progress: &mut Progress,
     failed: &impl Fn(io::Error) -> CommandError,
 ) -> Result<(), CommandError> {
-    let mut after: Option<String> = None;
+    let mut query = env.query(type_name).limit(PAGE).bytes_max(PAGE_BYTES);
     loop {
-        let range = KeyRange::all().limit(PAGE);
-        let range = match &after {
-            Some(key) => range.after(key),
-            None => range,
-        };
-        let page = env.range(type_name, &range)?;
-        for document in &page {
+        let page = query.page()?;
+        for document in &page.rows {
             let mut line = json!({
                 "type": type_name, "key": document.key, "value": document.value,
             });
@@ -76,12 +71,14 @@ fn export(
             }
             writeln!(to, "{}", json_text(&line)).map_err(failed)?;
         }
-        progress.add(page.len() as u64);
-        match page.last() {
-            Some(last) => after = Some(last.key.clone()),
+        progress.add(page.rows.len() as u64);
+        match page.next {
+            Some(next) => query = query.after(next),
             None => return Ok(()),
         }
     }
 }
 
 const PAGE: usize = 1_000;
+/// Bytes of documents that are held at once.
+const PAGE_BYTES: usize = 16 << 20;
