@@ -142,8 +142,8 @@ fn admits_nobody(config: &Config) -> bool {
 fn warn_of_risks(config: &Config, ip: IpAddr) {
     if admits_nobody(config) {
         warn!(
-            "nobody can connect: set client.token.hmac_secret_key or another key of tokens in a \
-             configuration (motet config prints one), or start with --dev for development"
+            "no real-time client can connect: set client.token.hmac_secret_key or another key of \
+             tokens in a configuration (motet config prints one), or start with --dev for development"
         );
     }
     let open = !ip.is_loopback();

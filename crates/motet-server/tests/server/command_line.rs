@@ -188,7 +188,7 @@ fn a_server_to_which_nobody_can_connect_says_so_and_what_to_do() {
         let rest: Vec<_> = lines.map_while(Result::ok).collect();
         child.wait().expect("it ends");
         let text = format!("{line}{}", rest.join("\n"));
-        let told = text.contains("nobody can connect") && text.contains("--dev");
+        let told = text.contains("no real-time client can connect") && text.contains("--dev");
         assert_eq!(told, warned, "{text}");
     }
 }
