@@ -83,6 +83,15 @@ allow_publish_for_anonymous = true
   assert.equal(attempts(scene.relay, TOPIC).length, 1);
 });
 
+test("B12: ten tabs that publish in turn are each told of their own, and nothing is done twice", async (t) => {
+  const scene = await relayedBus(t);
+  const tabs = await scene.openMany(10, { topics: [TOPIC] });
+  const seqs = range(3 * tabs.length);
+  for (const seq of seqs) assert.equal(outcome(await publishFrom(tabs[seq % tabs.length] as Tab, TOPIC, seq)), "ok");
+  assert.deepEqual(await acceptedOf(scene.bus, TOPIC), seqs);
+  assert.equal(scene.relay.connections.length, 1, "all of it through the owner");
+});
+
 test("B12: one is in flight per topic, and other topics do not wait for it", async (t) => {
   const scene = await relayedBus(t, { foreign: true });
   const tab = await scene.open({ topics: [TOPIC] });

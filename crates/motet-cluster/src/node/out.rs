@@ -21,6 +21,7 @@ pub(crate) struct Out<P> {
     inboxes: LiteMap<NodeId, NodePacket<P>>,
     ports: LiteMap<ClientId, ToPagePacket<P>>,
     local: VecDeque<NodePacket<P>>,
+    data: VecDeque<NodeOutput<P>>,
     ready: VecDeque<NodeOutput<P>>,
 }
 
@@ -32,6 +33,7 @@ impl<P: Clone> Out<P> {
             inboxes: LiteMap::new(),
             ports: LiteMap::new(),
             local: VecDeque::new(),
+            data: VecDeque::new(),
             ready: VecDeque::new(),
         }
     }
@@ -89,8 +91,10 @@ impl<P: Clone> Out<P> {
         self.ready.push_back(NodeOutput::Transport(op));
     }
 
+    /// Says messages to all pages. They overtake everything else: handlers wait for them, and
+    /// channels have no mutual order.
     pub(crate) fn data(&mut self, shard: u8, packet: NodePacket<P>) {
-        self.ready.push_back(NodeOutput::Data { shard, packet });
+        self.data.push_back(NodeOutput::Data { shard, packet });
     }
 
     pub(crate) fn event(&mut self, event: NodeEvent) {
@@ -117,6 +121,24 @@ impl<P: Clone> Out<P> {
     }
 
     pub(crate) fn poll(&mut self) -> Option<NodeOutput<P>> {
-        self.ready.pop_front()
+        self.data.pop_front().or_else(|| self.ready.pop_front())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_for_handlers_overtake_what_was_said_before_them() {
+        let me = NodeId::from_bits(1);
+        let mut out = Out::<u64>::new(me);
+        out.send(NodeId::from_bits(2), Frame::Pulse { fence: Default::default() });
+        out.flush();
+        out.data(0, Packet::new(me));
+        out.data(1, Packet::new(me));
+        assert!(matches!(out.poll(), Some(NodeOutput::Data { shard: 0, .. })));
+        assert!(matches!(out.poll(), Some(NodeOutput::Data { shard: 1, .. })));
+        assert!(matches!(out.poll(), Some(NodeOutput::Inbox { .. })));
     }
 }

@@ -14,6 +14,7 @@ use motet_realtime::client::{Client, Input, Output};
 use wasm_bindgen::prelude::*;
 use web_sys::MessagePort;
 
+use super::inboxes::Inboxes;
 use super::locks::Locks;
 use super::options::{NodeOptions, identity, message_size_limit, node_config, transport_config};
 use super::ports::{Port, Ports};
@@ -47,6 +48,7 @@ pub(super) struct Driver {
     last_port: Cell<u32>,
     sockets: Sockets,
     channels: RefCell<Option<Channels>>,
+    inboxes: Inboxes,
     /// Messages that were no packet, and frames that were malformed or not allowed.
     bad_frames: Cell<u32>,
     /// When the pages are told of them.
@@ -95,6 +97,7 @@ impl Driver {
                 listener(me, Self::socket_news),
             ),
             channels: RefCell::new(None),
+            inboxes: Inboxes::new(cluster.clone()),
             bad_frames: Cell::new(0),
             bad_frames_told_at: Cell::new(None),
             skew_told: Cell::new(false),
@@ -297,12 +300,7 @@ impl Driver {
                     drop(channels.announce.post(&post::to_message(&packet)));
                 }
             }
-            NodeOutput::Inbox { to, packet } => {
-                // Opening a channel to post once costs 15 us; a list of all peers' would have to
-                // be kept in step with the members.
-                let channel = Channel::open(&self.cluster.inbox_channel(to));
-                drop(channel.and_then(|channel| channel.post(&post::to_message(&packet))));
-            }
+            NodeOutput::Inbox { to, packet } => self.inboxes.post(to, &post::to_message(&packet)),
             NodeOutput::Data { shard, packet } => self.post_data(shard, &packet),
             NodeOutput::Port { client, packet } => self.ports.post(client, &packet),
             NodeOutput::Lock(op) => self.locks.operate(&op),
@@ -343,6 +341,7 @@ impl Driver {
         self.locks.release_all();
         self.sockets.abandon();
         self.channels.take();
+        self.inboxes.close_all();
         self.ports.close_all();
         self.inputs.take();
     }

@@ -1,6 +1,7 @@
 //! A cluster member and its server connection.
 
 mod driver;
+mod inboxes;
 mod json;
 mod locks;
 mod options;
