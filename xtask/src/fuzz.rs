@@ -1,5 +1,6 @@
 //! `cargo xtask fuzz`: coverage-guided search on stable, for a bounded time.
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -48,10 +49,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 fn search(target: &Target, seconds: u64) -> Result<()> {
+    let found = root().join("target/fuzz/corpus").join(&target.name);
+    fs::create_dir_all(&found)?;
     let mut fuzz = cargo();
     fuzz.args(["fuzz", "run", "--fuzz-dir"])
         .arg(&target.folder)
+        // One for all, so that what several targets need is built once.
+        .arg("--target-dir")
+        .arg(root().join("target/fuzz"))
         .arg(&target.name)
+        // What is found goes into the first folder; the seeds stay as they are.
+        .arg(found)
+        .arg(target.folder.join("corpus").join(&target.name))
         .args([
             "--",
             &format!("-max_total_time={seconds}"),
