@@ -10,6 +10,8 @@ use motet_protocol::ErrorCode;
 use crate::workspace::root;
 
 const SOURCE: &str = "crates/motet-protocol/src/error.rs";
+/// The namespace of errors that the npm package never raises.
+const STORE: &str = "store";
 
 /// The generated files: path from the root, and content.
 pub(crate) fn files() -> [(&'static str, String); 2] {
@@ -48,7 +50,8 @@ fn markdown() -> String {
         "# Errors\n\n\
          Every error that reaches an application or crosses a wire has a stable code. The name is\n\
          the same in Rust, in TypeScript, in log lines and here; the number travels between\n\
-         contexts. *Retryable* means that the same call may succeed later unchanged.\n\n\
+         contexts. *Retryable* means that the same call may succeed later unchanged. The npm\n\
+         package leaves the codes of `{STORE}` out of its table: none of its calls meets them.\n\n\
          This page is made from `{SOURCE}` by `cargo xtask generate`.\n"
     );
     let mut namespaces: Vec<_> = ErrorCode::ALL.iter().map(|code| code.info().namespace).collect();
@@ -84,6 +87,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
+/// The package's table: a page carries no texts of errors that only a server's client meets.
 fn typescript() -> String {
     let mut text =
         format!("// Made from {SOURCE} by `cargo xtask generate`; edit that file instead.\n\n");
@@ -105,10 +109,10 @@ fn typescript() -> String {
          \x20 /** What to do about it, one sentence. */\n\
          \x20 readonly nextStep: string;\n\
          }\n\n\
-         /** Every error code with its row. */\n\
+         /** Every error code of the package with its row. */\n\
          export const ERRORS = {\n",
     );
-    for code in ErrorCode::ALL {
+    for code in package_codes() {
         let info = code.info();
         let _ = write!(
             text,
@@ -138,6 +142,10 @@ fn typescript() -> String {
     text
 }
 
+fn package_codes() -> impl Iterator<Item = ErrorCode> {
+    ErrorCode::ALL.iter().copied().filter(|code| code.info().namespace != STORE)
+}
+
 fn string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -147,11 +155,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_is_in_both_generated_files() {
-        for (name, content) in files() {
-            for code in ErrorCode::ALL {
-                assert!(content.contains(code.name()), "{name} lacks {}", code.name());
-            }
+    fn every_code_is_in_the_page_and_every_code_of_the_package_in_its_table() {
+        let (page, table) = (markdown(), typescript());
+        for code in ErrorCode::ALL {
+            assert!(page.contains(code.name()), "the page lacks {}", code.name());
+        }
+        for code in package_codes() {
+            assert!(table.contains(code.name()), "the table lacks {}", code.name());
         }
     }
 

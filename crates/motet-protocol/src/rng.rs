@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng as _, SeedableRng as _};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng as _, SeedableRng as _};
 
 /// A seeded generator. The same seed gives the same ids and the same jitter, so that a simulated
 /// run replays exactly; drivers seed it from the platform's cryptographic source.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Rng(ChaCha8Rng);
 
 impl Rng {

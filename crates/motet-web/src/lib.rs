@@ -25,3 +25,7 @@ mod timer;
 pub mod node;
 #[cfg(feature = "page")]
 pub mod page;
+
+/// A fifth of the size of the allocator that the standard library brings.
+#[global_allocator]
+static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();

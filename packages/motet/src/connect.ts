@@ -1,8 +1,8 @@
 import { Bus, type TopicMap } from "./bus.js";
-import { MotetError, text } from "./error.js";
-import { nodeModule } from "./host.js";
-import { compile } from "./module.js";
+import { MotetError } from "./error.js";
+import { nodeModule, pageModule } from "./host.js";
 import { checkOptions, pageFingerprint, type ConnectOptions } from "./options.js";
+import { text } from "./refusal.js";
 import { Session } from "./session.js";
 import initPage from "./wasm/page/motet_web.js";
 
@@ -60,7 +60,7 @@ async function release(cluster: string, shared: Shared): Promise<void> {
 function loadPage(options: ConnectOptions): Promise<void> {
   page ??= (async () => {
     const url = options.wasmUrl?.page ?? new URL("./wasm/page/motet_web_bg.wasm", import.meta.url);
-    await initPage({ module_or_path: await compile(url) });
+    await initPage({ module_or_path: await pageModule(url) });
   })();
   page.catch(() => (page = undefined));
   return page;

@@ -1,4 +1,5 @@
 import { ERRORS, errorCode, type ErrorCode, type Severity } from "./errors.js";
+import { Refusal, text } from "./refusal.js";
 
 /** What WebAssembly and workers say of an error: numbers and texts, nothing that is in the table. */
 export interface ErrorObject {
@@ -46,9 +47,11 @@ export class MotetError extends Error {
   static from(object: ErrorObject, cause?: unknown): MotetError {
     return new MotetError(errorCode(object.code) ?? "NODE_UNAVAILABLE", { ...object, cause });
   }
-}
 
-/** Any thrown value as text. */
-export function text(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  /** The exception for what stopped a node's start. */
+  static of(thrown: unknown): MotetError {
+    if (thrown instanceof MotetError) return thrown;
+    if (thrown instanceof Refusal) return new MotetError(thrown.code, { detail: thrown.message, cause: thrown.cause });
+    return new MotetError("NODE_UNAVAILABLE", { detail: text(thrown), cause: thrown });
+  }
 }

@@ -1,7 +1,8 @@
-import { MotetError, text } from "./error.js";
+import { MotetError } from "./error.js";
 import { compile } from "./module.js";
 import type { NodeOptions, NodeStart, NodeStarted } from "./node-message.js";
 import type { ConnectOptions, HostPreference } from "./options.js";
+import { text } from "./refusal.js";
 import type { HostInUse, HostKind } from "./status.js";
 
 /** A node that runs, and how to end it. */
@@ -76,11 +77,20 @@ export function nodeModule(options: ConnectOptions): Promise<WebAssembly.Module>
   const url = nodeUrl(options);
   let module = compiled.get(url);
   if (module === undefined) {
-    module = compile(url);
+    module = pageModule(url);
     compiled.set(url, module);
     module.catch(() => compiled.delete(url));
   }
   return module;
+}
+
+/** Compiles a module as a page does: what is wrong is said with the table's texts. */
+export async function pageModule(url: string | URL): Promise<WebAssembly.Module> {
+  try {
+    return await compile(url);
+  } catch (cause) {
+    throw MotetError.of(cause);
+  }
 }
 
 function nodeUrl(options: ConnectOptions): string {
@@ -169,7 +179,7 @@ function answer(from: Worker | MessagePort, worker: Worker | SharedWorker, signa
       then();
     };
     const heard = ({ data }: MessageEvent<NodeStarted>): void =>
-      settle(() => (data.started ? resolve() : reject(MotetError.from(data.error))));
+      settle(() => (data.started ? resolve() : reject(new MotetError(data.code, data))));
     // A script that is blocked or missing says no more than this.
     const failed = (event: Event): void =>
       settle(() => reject(new Error((event as ErrorEvent).message || "the script cannot be loaded")));

@@ -1,4 +1,4 @@
-import { MotetError, text } from "./error.js";
+import { Refusal, text } from "./refusal.js";
 
 /** The smallest module there is. */
 const EMPTY = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
@@ -6,11 +6,11 @@ const EMPTY = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 /**
  * Compiles a WebAssembly module.
  *
- * @throws {@link MotetError} `WASM_BLOCKED` when the page's security policy forbids it; with the address and what was
+ * @throws {@link Refusal} `WASM_BLOCKED` when the page's security policy forbids it; with the address and what was
  * found there `WASM_INVALID` when that is no module, `WASM_UNAVAILABLE` when there was nothing.
  */
 export async function compile(url: string | URL): Promise<WebAssembly.Module> {
-  if (typeof WebAssembly !== "object") throw new MotetError("WASM_BLOCKED", { detail: "no WebAssembly here" });
+  if (typeof WebAssembly !== "object") throw new Refusal("WASM_BLOCKED", "no WebAssembly here");
   const address = new URL(url, location.href).href;
   let found = "";
   try {
@@ -23,9 +23,9 @@ export async function compile(url: string | URL): Promise<WebAssembly.Module> {
       ? WebAssembly.compileStreaming(response)
       : WebAssembly.compile(await response.arrayBuffer()));
   } catch (cause) {
-    if (isForbidden()) throw new MotetError("WASM_BLOCKED", { detail: text(cause), cause });
+    if (isForbidden()) throw new Refusal("WASM_BLOCKED", text(cause), cause);
     const code = cause instanceof WebAssembly.CompileError ? "WASM_INVALID" : "WASM_UNAVAILABLE";
-    throw new MotetError(code, { detail: `${address}:${found} ${text(cause)}`, cause });
+    throw new Refusal(code, `${address}:${found} ${text(cause)}`, cause);
   }
 }
 

@@ -1,6 +1,6 @@
-import { MotetError, text, type ErrorObject } from "./error.js";
 import { compile } from "./module.js";
 import type { NodeStart, NodeStarted } from "./node-message.js";
+import { Refusal, text } from "./refusal.js";
 import { ClusterNode, heldLocks, initSync } from "./wasm/node/motet_web.js";
 
 let ready: Promise<void> | undefined;
@@ -35,9 +35,8 @@ export function endNode(node: ClusterNode): void {
 
 /** The answer for a start that failed. */
 export function refusal(cause: unknown): NodeStarted {
-  const error = cause instanceof MotetError ? cause : new MotetError("NODE_UNAVAILABLE", { detail: text(cause) });
-  const object: ErrorObject = { code: error.number, ...(error.detail === undefined ? {} : { detail: error.detail }) };
-  return { started: false, error: object };
+  const code = cause instanceof Refusal ? cause.code : "NODE_UNAVAILABLE";
+  return { started: false, code, detail: text(cause) };
 }
 
 /** The part of a worker's global scope that is used here. */

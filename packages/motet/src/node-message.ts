@@ -1,4 +1,4 @@
-import type { ErrorObject } from "./error.js";
+import type { ErrorCode } from "./errors.js";
 
 /** What a node is told when its host starts; read by the WebAssembly module by these names. */
 export interface NodeOptions {
@@ -31,4 +31,6 @@ export interface NodeStart {
 }
 
 /** A host's answer. */
-export type NodeStarted = { readonly started: true } | { readonly started: false; readonly error: ErrorObject };
+export type NodeStarted =
+  | { readonly started: true }
+  | { readonly started: false; readonly code: ErrorCode; readonly detail: string };

@@ -9,12 +9,13 @@ import {
   refusalOf,
   type Checks,
 } from "./checks.js";
-import { MotetError, text, type ErrorObject } from "./error.js";
+import { MotetError, type ErrorObject } from "./error.js";
 import { startHost } from "./host.js";
 import { ERROR_SOURCES, ErrorListeners, type ErrorSource } from "./listeners.js";
 import { coreHandler, GAP_REASONS, type Gap, type Handler, type Position } from "./message.js";
 import { fingerprint, messageSizeLimit, reconfigured, type ConnectOptions, type RestartConfig } from "./options.js";
 import { bytesAtLeast, isTooDeep, JSON_DEPTH_MAX } from "./payload.js";
+import { text } from "./refusal.js";
 import { SnapshotCollector, type Snapshot } from "./snapshot.js";
 import { BUS_STATES, StatusCell, type BusStatus, type HostInUse } from "./status.js";
 import { SUBSCRIPTION_STATES, SubscriptionCell } from "./subscription.js";
@@ -247,8 +248,7 @@ export class Session {
       this.status.set({ ...this.status.now, host: host.inUse });
       this.#core.nodeReady(start, host.port, () => host.stop(), host.inUse.kind === "shared-worker");
     } catch (cause) {
-      const error = cause instanceof MotetError ? cause : new MotetError("NODE_UNAVAILABLE", { detail: text(cause), cause });
-      this.#nodeGone(start, error);
+      this.#nodeGone(start, MotetError.of(cause));
     }
   }
 

@@ -1,10 +1,10 @@
 //! Dedupe by message id (rules E31 and B14).
 
-use core::hash::Hash;
 use core::time::Duration;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
-use crate::hash::BuildFnv;
+use litemap::LiteMap;
+
 use crate::time::Instant;
 
 /// The ids seen lately: at most so many, for at most so long.
@@ -26,45 +26,46 @@ use crate::time::Instant;
 pub struct MessageWindow<I> {
     capacity: usize,
     lifetime: Duration,
-    ids: HashSet<I, BuildFnv>,
+    ids: LiteMap<I, ()>,
     /// The same ids, oldest first.
     order: VecDeque<(Instant, I)>,
     repeats: u64,
 }
 
-impl<I: Clone + Eq + Hash> Default for MessageWindow<I> {
+impl<I: Clone + Ord> Default for MessageWindow<I> {
     /// 1,000 ids, 60 s.
     fn default() -> Self {
         Self::new(1_000, Duration::from_secs(60))
     }
 }
 
-impl<I: Clone + Eq + Hash> MessageWindow<I> {
+impl<I: Clone + Ord> MessageWindow<I> {
     /// An empty window. A capacity of 0 counts as 1.
     #[must_use]
     pub fn new(capacity: usize, lifetime: Duration) -> Self {
         Self {
             capacity: capacity.max(1),
             lifetime,
-            ids: HashSet::with_hasher(BuildFnv::default()),
+            ids: LiteMap::new(),
             order: VecDeque::new(),
             repeats: 0,
         }
     }
 
-    /// Notes an id, and says whether it is new. `awake` is waking time. Constant time on average.
+    /// Notes an id, and says whether it is new. `awake` is waking time. Takes the time to find a
+    /// place in a sorted vector of as many ids as the window holds.
     pub fn insert(&mut self, awake: Instant, id: I) -> bool {
         while self.order.front().is_some_and(|(seen, _)| awake - *seen >= self.lifetime) {
             self.forget_oldest();
         }
-        if self.ids.contains(&id) {
+        if self.ids.contains_key(&id) {
             self.repeats += 1;
             return false;
         }
         if self.order.len() == self.capacity {
             self.forget_oldest();
         }
-        self.ids.insert(id.clone());
+        self.ids.insert(id.clone(), ());
         self.order.push_back((awake, id));
         true
     }

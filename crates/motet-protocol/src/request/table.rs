@@ -69,7 +69,7 @@ impl Default for RequestLimits {
 /// assert_eq!((settled.state, settled.result), (RequestState::Completed, Ok(42)));
 /// assert!(requests.is_empty());
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct RequestManager<T, R, K = NodeId> {
     pub(super) rng: Rng,
     pub(super) waking: Waking,
