@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::engine::{Read, Table};
+use crate::engine::{Read, Table, Writes};
 use crate::index::Index;
 use crate::keys::TypeId;
 use crate::lookup;
@@ -58,6 +58,8 @@ impl Type {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalog {
     pub(crate) epoch: u64,
+    /// Whether the log is compacted up to some clock, which writers must then know.
+    pub(crate) is_compacted: bool,
     /// In order, so that what a removal does to others has the same order everywhere.
     types: BTreeMap<String, Arc<Type>>,
     names: HashMap<TypeId, String>,
@@ -139,6 +141,7 @@ impl Catalog {
     /// The catalogue as it is at this point of the environment's history.
     pub(crate) async fn load(from: &dyn Read) -> Result<Self, Error> {
         let mut catalog = Self { epoch: epoch(from).await?, ..Self::default() };
+        catalog.is_compacted = lookup::one(from, Table::Catalog, COMPACTED_KEY).await?.is_some();
         for (name, value) in under(from, TYPE_PREFIX).await? {
             catalog.set_type(&name, Type::new(parse("type", &name, &value)?)?);
         }
@@ -191,6 +194,13 @@ async fn epoch(from: &dyn Read) -> Result<u64, Error> {
     }
 }
 
+/// Raises the epoch, by a decider that changes nothing else that writers go by.
+pub(crate) async fn raise_epoch(open: &dyn Read, writes: &mut Writes) -> Result<(), Error> {
+    let next = epoch(open).await? + 1;
+    writes.put(Table::Catalog, EPOCH_KEY, &next.to_be_bytes());
+    Ok(())
+}
+
 /// The newest catalogue that was seen in a view, shared by all that read and write.
 #[derive(Debug, Default)]
 pub(crate) struct Cache(Mutex<Arc<Catalog>>);
@@ -236,6 +246,10 @@ pub(crate) const EPOCH_KEY: &[u8] = b"epoch";
 
 /// The catalogue's next number for an index: one that was dropped is not used again.
 pub(crate) const INDEX_IDS_KEY: &[u8] = b"index-ids";
+
+/// How far the log is compacted. When it comes and goes, the epoch is raised; when the clock in it
+/// moves, it is not.
+pub(crate) const COMPACTED_KEY: &[u8] = b"log/compacted";
 
 /// The store's own type of recorded violations.
 pub(crate) const VIOLATIONS_TYPE: &str = "~violations";
