@@ -1,10 +1,17 @@
 //! The log that keeps the latest change of each document: what it gives from its beginning makes the
 //! documents, whatever is compacted meanwhile.
 
+#![cfg(unix)]
+#![allow(clippy::print_stdout, reason = "figures are printed")]
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+mod engines;
+#[path = "processes/child.rs"]
+mod role;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use motet_store::engine::lmdb::{Lmdb, Options};
@@ -12,9 +19,17 @@ use motet_store::engine::memory::Memory;
 use motet_store::engine::{Engine, system_clock};
 use motet_store::{
     Change, Clock, Driver, Env, Error, Hlc, IdempotencyKey, KeyRange, Limits, Op, Position,
-    Retention, Write,
+    Retention, Store, Write,
 };
+use role::{Child, Role};
 use serde_json::json;
+
+/// Not a test by itself: the part of a child process.
+#[test]
+#[ignore = "the tests start it as a process of its own"]
+fn child() {
+    role::play();
+}
 
 /// Keeps the latest change of each document, and as few others as there can be.
 fn latest() -> Retention {
@@ -230,6 +245,43 @@ fn d4_a_writer_of_another_process_knows_that_the_log_is_compacted() {
     assert_eq!(env.check().unwrap().findings, []);
 }
 
+#[test]
+fn d4_processes_killed_at_any_moment_leave_a_log_that_makes_the_documents() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        let path = dir.path().join("store/env/main");
+        alone(Arc::new(Lmdb::open(path, &Options::default()).unwrap()))
+    };
+    drop(Store::open(dir.path().join("store")).unwrap().env("main").unwrap());
+    let start = |id: usize| Child::start(Role::Churn, dir.path(), &id.to_string());
+    let mut children: Vec<Child> = (0..3).map(start).collect();
+    let (mut compacted, mut rebuilt) = (0, 0);
+    for kill in 0..KILLS {
+        // Now and then it ends while the log is compacted, and begins in one that was trimmed.
+        let kept = Retention::everything().bytes(if kill % 2 == 0 { 0 } else { 3_000 });
+        open().set_retention(if kill % 4 < 3 { kept.latest() } else { kept }).unwrap();
+        thread::park_timeout(Duration::from_micros(u64::from(kill) * 7_919 % 40_000));
+        assert!(children.iter_mut().all(Child::is_running), "one has failed, and said why");
+        let victim = kill as usize % 3;
+        children[victim].kill();
+        if kill % 8 != 4 {
+            children[victim] = start(victim);
+        } else {
+            children.iter_mut().for_each(Child::kill);
+            let env = open();
+            let before = env.log().compacted_to().unwrap();
+            env.maintain().unwrap();
+            assert_beginning_makes_documents(&env);
+            let counted = if before == Clock::ZERO { &mut rebuilt } else { &mut compacted };
+            *counted += 1;
+            children = (0..3).map(start).collect();
+        }
+    }
+    let changes = open().log().head().unwrap().clock;
+    println!("{KILLS} kills, {changes} changes; {compacted} compacted and {rebuilt} rebuilt");
+    assert!(changes > Clock::new(u64::from(KILLS)), "the children hardly wrote: {changes}");
+}
+
 /// Writes so many changes of about 155 bytes each.
 fn write_changes(env: &Env, count: usize) {
     let value = json!("x".repeat(100));
@@ -242,3 +294,5 @@ fn clocks_after(env: &Env, after: u64) -> Vec<u64> {
     let changes = env.log().read(Clock::new(after), usize::MAX).unwrap();
     changes.iter().map(|change| change.clock.number()).collect()
 }
+
+const KILLS: u32 = 120;

@@ -643,7 +643,7 @@ export const ERRORS = {
     retryable: false,
     severity: "warning",
     message: "Changes that were asked for are no longer kept.",
-    nextStep: "Read the documents afresh, then follow the log from its head.",
+    nextStep: "Begin at the log's beginning if it keeps the latest change of each document; otherwise read the documents afresh, then follow the log from its head.",
   },
   STORE_IO: {
     number: 126,

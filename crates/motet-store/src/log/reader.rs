@@ -27,7 +27,8 @@ pub struct Change {
     pub key: String,
     /// What was done.
     pub op: Op,
-    /// The document's version before; `None` if there was no document.
+    /// The document's version before; `None` if there was no document, or if nobody
+    /// [knows](Log::read) any more.
     pub previous: Option<Clock>,
     /// When, by the writing process's clock; later than that of every earlier transaction.
     pub time: Hlc,
@@ -51,7 +52,8 @@ pub struct ChangeHeader<'a> {
     pub key: &'a str,
     /// What was done.
     pub op: Op,
-    /// The document's version before; `None` if there was no document.
+    /// The document's version before; `None` if there was no document, or if nobody
+    /// [knows](Log::read) any more.
     pub previous: Option<Clock>,
     /// When, by the writing process's clock.
     pub time: Hlc,
