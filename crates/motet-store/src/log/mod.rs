@@ -1,5 +1,6 @@
 //! The change log: every change of an environment in one order.
 
+mod compact;
 mod compacted;
 mod entry;
 mod pins;

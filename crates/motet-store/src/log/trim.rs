@@ -6,13 +6,11 @@ use std::sync::Arc;
 use motet_protocol::fault::planted;
 
 use super::compacted::{Compacted, Extent};
-use super::{EntryRecord, Retention, decode, pins, rebuild};
+use super::{EntryRecord, Retention, compact, decode, pins, rebuild};
 use crate::clock::millis;
-use crate::document::Record;
 use crate::engine::{Decision, Direction, Range, Read, Table, Transaction, Writes, decides};
-use crate::keys::{self, TypeId};
 use crate::shared::Shared;
-use crate::{Clock, Error, Hlc, lookup};
+use crate::{Clock, Error, Hlc, keys, lookup};
 
 /// Removes what is to go of the log's oldest part, a batch at a time. What goes is decided inside the
 /// transaction: by the retention that holds then.
@@ -33,7 +31,7 @@ enum Due {
 }
 
 /// The first and the last clock of a stretch of the log.
-type Stretch = (Clock, Clock);
+pub(super) type Stretch = (Clock, Clock);
 
 impl Trim {
     /// What does the next thing that is to be done, if any is.
@@ -53,7 +51,9 @@ impl Trim {
                     writes.remove(Table::Log, &keys::log(Clock::new(clock)));
                 }
             }
-            Some(Due::Compact(stretch)) => compact(transaction, stretch, &mut writes).await?,
+            Some(Due::Compact(stretch)) => {
+                compact::stretch(transaction, stretch, &mut writes).await?;
+            }
             Some(Due::Rebuild(compacted)) => {
                 rebuild::add(transaction, &self.shared, &compacted, &mut writes).await?;
             }
@@ -75,50 +75,6 @@ async fn due(view: &dyn Read, shared: &Shared) -> Result<Option<Due>, Error> {
         Some(_) => stretch(view, shared, retention).await?.map(Due::Compact),
         None => stretch(view, shared, retention).await?.map(Due::Trim),
     })
-}
-
-/// Removes the entries of a stretch, but for those of which a document is what they made it.
-async fn compact(
-    transaction: &dyn Transaction,
-    (first, last): Stretch,
-    writes: &mut Writes,
-) -> Result<(), Error> {
-    let (mut entries, mut failed) = (Vec::new(), Ok(()));
-    let mut show = |key: &[u8], bytes: &[u8]| {
-        let clock = key.try_into().map_or(Clock::ZERO, Clock::from_bytes);
-        match decode(clock, bytes) {
-            Ok(entry) => {
-                entries.push((clock, keys::document(TypeId(entry.type_id), entry.key)));
-                ControlFlow::Continue(())
-            }
-            Err(error) => {
-                failed = Err(error);
-                ControlFlow::Break(())
-            }
-        }
-    };
-    let end = keys::log(last.plus(1));
-    lookup::range(transaction, Table::Log, &keys::log(first), Some(&end), &mut show).await?;
-    failed?;
-    let documents: Vec<_> = entries.iter().map(|(_, at)| at.as_slice()).collect();
-    let (mut made, mut unreadable) = (vec![None; entries.len()], Ok(()));
-    let mut each = |place: usize, bytes: Option<&[u8]>| {
-        let record = bytes.map(|bytes| Record::parse(bytes, format_args!("a document")));
-        match record.transpose() {
-            Ok(record) => made[place] = record.map(|record| record.version),
-            // Its entry may be all that is left of it.
-            Err(error) => unreadable = Err(error),
-        }
-    };
-    transaction.get_many(Table::Documents, &documents, &mut each).await?;
-    unreadable?;
-    for ((clock, _), made) in entries.iter().zip(made) {
-        if made != Some(*clock) || planted("compact-away-the-latest") {
-            writes.remove(Table::Log, &keys::log(*clock));
-        }
-    }
-    Compacted { to: last, missing_from: None }.put(writes);
-    Ok(())
 }
 
 /// The first and the last of the entries that are to go next, if any are. Only of the part that has
