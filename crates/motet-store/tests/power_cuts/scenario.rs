@@ -84,6 +84,7 @@ pub(crate) fn play() {
         player.step();
         player.env.maintain().unwrap();
     });
+    assert!(player.env.log().compacted_to().unwrap() > Clock::ZERO, "nothing is compacted");
     player.see_changes();
 }
 
