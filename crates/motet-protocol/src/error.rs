@@ -251,7 +251,7 @@ error_codes! {
     124 StoreClosed "STORE_CLOSED" "store" final Info
         "The store was closed." "Open it again.";
     125 LogTruncated "LOG_TRUNCATED" "store" final Warning
-        "Changes that were asked for are no longer kept." "Read the documents afresh, then follow the log from its head.";
+        "Changes that were asked for are no longer kept." "Begin at the log's beginning if it keeps the latest change of each document; otherwise read the documents afresh, then follow the log from its head.";
     126 StoreIo "STORE_IO" "store" final Error
         "The system refused to read or write the store's files." "See the cause that the error names.";
     127 NameInvalid "NAME_INVALID" "store" final Error

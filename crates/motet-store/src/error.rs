@@ -165,7 +165,7 @@ pub enum Error {
     LogTruncated {
         /// What was asked for.
         asked: Clock,
-        /// The first clock that is still there.
+        /// From this clock on every change is still there.
         kept_from: Clock,
     },
     /// A position is beyond the log's end, so what came after it is not known here.

@@ -42,7 +42,7 @@ pub use env::Env;
 pub use error::{BrokenReference, Error};
 pub use index::{INDEX_FIELDS_MAX, IndexSpec, IndexState, IndexStatus};
 pub use key_range::KeyRange;
-pub use log::{Change, ChangeHeader, Log, Op, Retention, Tail};
+pub use log::{Change, ChangeHeader, Log, Op, Position, Retention, Tail};
 pub use query::{Explain, Page, Query, ROWS_MAX, RawPage, SORT_BYTES_MAX};
 pub use shared::{Driver, Limits};
 pub use signal::Wake;

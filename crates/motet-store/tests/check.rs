@@ -145,6 +145,41 @@ fn a_change_that_is_missing_from_the_log_is_found() {
 }
 
 #[test]
+fn what_is_missing_from_a_compacted_log_or_is_there_still_is_found() {
+    let patient = Patient::new();
+    patient.env.set_retention(Retention::everything().bytes(2_000).latest()).unwrap();
+    patient.env.maintain().unwrap();
+    let compacted_to = patient.env.log().compacted_to().unwrap().number();
+    assert!((1_000..1_241).contains(&compacted_to), "{compacted_to}");
+    assert_eq!(patient.env.check().unwrap().findings, []);
+
+    let entries = patient.entries(Table::Log);
+    let (last_of_500, value) =
+        &entries[entries.iter().position(|(at, _)| *at == log(501)).unwrap()];
+    let findings = patient.plant(|writes| writes.remove(Table::Log, last_of_500));
+    let is_lost = |finding: &Finding| {
+        matches!(finding, Finding::NotItsLastChange { key, version, logged, .. }
+            if key == "o-500" && (version.number(), logged.number()) == (501, 0))
+    };
+    assert!(matches!(findings.as_slice(), [finding] if is_lost(finding)), "{findings:?}");
+
+    let findings = patient.plant(|writes| {
+        writes.put(Table::Log, last_of_500, value);
+        writes.put(Table::Log, &log(21), value);
+    });
+    let is_twice = |finding: &Finding| matches!(finding, Finding::LogEntry { clock, .. } if *clock == Clock::new(21));
+    assert!(findings.iter().any(is_twice), "{findings:?}");
+
+    let findings = patient.plant(|writes| {
+        writes.remove(Table::Log, &log(21));
+        writes.remove(Table::Log, &log(compacted_to + 1));
+    });
+    let missing = Clock::new(compacted_to + 1);
+    let gap = Finding::LogGap { missing, next: Some(missing.plus(1)) };
+    assert!(findings.contains(&gap), "{findings:?}");
+}
+
+#[test]
 fn a_change_that_cannot_be_read_or_is_beyond_the_head_is_found() {
     let patient = Patient::new();
     let findings = patient.plant(|writes| writes.put(Table::Log, &log(7), b"not CBOR"));

@@ -25,6 +25,8 @@ pub(crate) enum Action {
     Read(Read),
     /// Changes of the log, from so far behind its end.
     ReadLog(u64),
+    /// The next changes of a reader that began at the log's beginning, so many at most.
+    ReadPage(usize),
     /// Reads what the catalogue says of a type.
     Describe(u8),
     /// Sets the process's wall clock so far from true time, milliseconds.
@@ -150,11 +152,12 @@ pub(crate) enum Operation {
     Range,
     Query,
     ReadLog,
+    ReadPage,
     Describe,
 }
 
 impl Operation {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Put,
         Self::Create,
         Self::Update,
@@ -172,11 +175,15 @@ impl Operation {
         Self::Range,
         Self::Query,
         Self::ReadLog,
+        Self::ReadPage,
         Self::Describe,
     ];
 
     pub(crate) const fn writes(self) -> bool {
-        !matches!(self, Self::Get | Self::Range | Self::Query | Self::ReadLog | Self::Describe)
+        !matches!(
+            self,
+            Self::Get | Self::Range | Self::Query | Self::ReadLog | Self::ReadPage | Self::Describe
+        )
     }
 
     pub(crate) const fn name(self) -> &'static str {
@@ -198,6 +205,7 @@ impl Operation {
             Self::Range => "range",
             Self::Query => "query",
             Self::ReadLog => "read-log",
+            Self::ReadPage => "read-page",
             Self::Describe => "describe",
         }
     }
@@ -228,6 +236,7 @@ impl Action {
             Self::Read(Read::Range(..)) => Operation::Range,
             Self::Read(Read::Query(..)) => Operation::Query,
             Self::ReadLog(_) => Operation::ReadLog,
+            Self::ReadPage(_) => Operation::ReadPage,
             Self::Describe(_) => Operation::Describe,
             Self::Begin
             | Self::ReadInside(_)

@@ -13,6 +13,7 @@ mod engine;
 mod fault;
 mod judge;
 mod model;
+mod pager;
 pub mod plants;
 mod process;
 pub mod run;

@@ -7,6 +7,7 @@ use motet_store::{Driver, Env, Limits};
 
 use super::engine::{Core, Door};
 use super::model::Model;
+use super::pager::Pager;
 use super::tail::{Follower, Poker};
 use super::transaction::OpenTransaction;
 
@@ -20,6 +21,8 @@ pub(crate) struct Process {
     pub(crate) poker: Arc<Poker>,
     pub(crate) transaction: Option<OpenTransaction>,
     pub(crate) follower: Option<Follower>,
+    /// Who reads the log from its beginning, page by page.
+    pub(crate) pager: Option<Pager>,
     /// Nothing happens in it until then.
     pub(crate) paused_until: u64,
     /// The catalogue's epoch when it last looked.
@@ -47,6 +50,7 @@ impl Process {
             poker,
             transaction: None,
             follower: None,
+            pager: None,
             paused_until: 0,
             seen_epoch: 0,
         }
@@ -65,6 +69,7 @@ impl Process {
         next.offset_ms = self.offset_ms;
         next.paused_until = self.paused_until;
         next.set_time(now_ms);
+        next.pager.clone_from(&self.pager);
         next.follower = self.follower.as_ref().map(|one| one.reopened(&next.env, now_ms));
         next
     }

@@ -104,7 +104,7 @@ fn draw_action(setup: &Setup, rng: &mut Rng) -> Action {
     if rng.below(1_000) < setup.catalog {
         return draw_catalog(setup, rng);
     }
-    match rng.below(206) {
+    match rng.below(218) {
         0..68 => Action::Write(draw_writes(setup, rng)),
         68..78 => Action::Begin,
         78..100 => Action::ReadInside(draw_read_inside(setup, rng)),
@@ -121,7 +121,8 @@ fn draw_action(setup: &Setup, rng: &mut Rng) -> Action {
         193..195 => Action::Pause(rng.below(20_000)),
         195..197 => Action::ExpireViews,
         197..200 => Action::Reopen,
-        _ => draw_pin(rng),
+        200..206 => draw_pin(rng),
+        _ => Action::ReadPage(1 + rng.below(8) as usize),
     }
 }
 
@@ -156,6 +157,7 @@ fn draw_kept(rng: &mut Rng) -> Kept {
         age_ms: (rng.below(2) == 0).then(|| rng.below(20_000)),
         bytes: (rng.below(2) == 0).then(|| rng.below(6_000)),
         pin_bytes: if rng.below(3) == 0 { 1 << 30 } else { rng.below(12_000) },
+        latest: rng.below(2) == 0,
     }
 }
 

@@ -63,8 +63,10 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
+    /// Begins at the log's beginning, or where it has no gaps.
     pub(crate) fn new(env: &Env, model: &Model, now_ms: u64) -> Self {
-        let tail = env.log().tail(motet_store::Clock::new(model.kept_from() - 1));
+        let after = if model.has_all_after(0) { 0 } else { model.kept_from() - 1 };
+        let tail = env.log().tail(motet_store::Clock::new(after));
         Self { tail, due: VecDeque::new(), wakes: vec![now_ms], backstop: now_ms + BACKSTOP_MS }
     }
 
@@ -107,21 +109,19 @@ impl Follower {
     pub(crate) fn look(&mut self, model: &Model, now_ms: u64) -> Result<Looked, Failed> {
         self.wakes.retain(|at| *at > now_ms);
         self.backstop = now_ms + BACKSTOP_MS;
+        let mut at = self.tail.position().number();
         loop {
-            let at = self.tail.position().number();
             match self.tail.next_within(Duration::ZERO) {
                 Ok(None) => break,
                 Ok(Some(change)) => {
-                    let clock = change.clock.number();
-                    let is_next = clock == at + 1;
-                    let same = model.entry(clock).is_none_or(|entry| is_same(entry, &change));
-                    if !is_next || !same {
+                    let next = model.entries_after(at).next();
+                    if !next.is_some_and(|entry| is_same(entry, &change)) {
                         return Err(("tail", format!("after {at} it was given {change:?}")));
                     }
+                    at = change.clock.number();
                 }
                 Err(Error::LogTruncated { kept_from, .. }) => {
-                    let gone =
-                        at + 1 < model.kept_from() && kept_from.number() == model.kept_from();
+                    let gone = !model.has_all_after(at) && kept_from.number() == model.kept_from();
                     if !gone {
                         let kept = model.kept_from();
                         return Err(("tail", format!("{at} is gone, kept is from {kept}")));

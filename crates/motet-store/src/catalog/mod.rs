@@ -6,6 +6,7 @@
 mod define;
 mod type_spec;
 
+use core::fmt;
 use core::ops::ControlFlow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::engine::{Read, Table};
+use crate::engine::{Read, Table, Writes};
 use crate::index::Index;
 use crate::keys::TypeId;
 use crate::lookup;
@@ -58,6 +59,8 @@ impl Type {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalog {
     pub(crate) epoch: u64,
+    /// Whether the log is compacted up to some clock, which writers must then know.
+    pub(crate) is_compacted: bool,
     /// In order, so that what a removal does to others has the same order everywhere.
     types: BTreeMap<String, Arc<Type>>,
     names: HashMap<TypeId, String>,
@@ -139,12 +142,13 @@ impl Catalog {
     /// The catalogue as it is at this point of the environment's history.
     pub(crate) async fn load(from: &dyn Read) -> Result<Self, Error> {
         let mut catalog = Self { epoch: epoch(from).await?, ..Self::default() };
+        catalog.is_compacted = lookup::one(from, Table::Catalog, COMPACTED_KEY).await?.is_some();
         for (name, value) in under(from, TYPE_PREFIX).await? {
-            catalog.set_type(&name, Type::new(parse("type", &name, &value)?)?);
+            catalog.set_type(&name, Type::new(parse(format_args!("type {name:?}"), &value)?)?);
         }
         for (path, value) in under(from, INDEX_PREFIX).await? {
             let name = path.split_once('/').map_or("", |(_, name)| name);
-            catalog.set_index(Index::new(name, parse("index", &path, &value)?)?);
+            catalog.set_index(Index::new(name, parse(format_args!("index {path:?}"), &value)?)?);
         }
         Ok(catalog)
     }
@@ -163,10 +167,13 @@ async fn under(from: &dyn Read, prefix: &[u8]) -> Result<Vec<(String, Vec<u8>)>,
     Ok(entries)
 }
 
-fn parse<T: DeserializeOwned>(what: &str, name: &str, value: &[u8]) -> Result<T, Error> {
+/// Reads one of the catalogue's entries; `what` names it to people.
+pub(crate) fn parse<T: DeserializeOwned>(
+    what: fmt::Arguments<'_>,
+    value: &[u8],
+) -> Result<T, Error> {
     serde_json::from_slice(value).map_err(|error| {
-        let (what, why) =
-            (format!("the catalogue's entry of the {what} {name:?}"), error.to_string());
+        let (what, why) = (format!("the catalogue's {what}"), error.to_string());
         // Whole JSON with something unknown in it.
         if error.is_data() { Error::EntryNewer { what, why } } else { Error::Damaged { what, why } }
     })
@@ -191,6 +198,13 @@ async fn epoch(from: &dyn Read) -> Result<u64, Error> {
             why: "it is no number of eight bytes".into(),
         }),
     }
+}
+
+/// Raises the epoch, by a decider that changes nothing else that writers go by.
+pub(crate) async fn raise_epoch(open: &dyn Read, writes: &mut Writes) -> Result<(), Error> {
+    let next = epoch(open).await? + 1;
+    writes.put(Table::Catalog, EPOCH_KEY, &next.to_be_bytes());
+    Ok(())
 }
 
 /// The newest catalogue that was seen in a view, shared by all that read and write.
@@ -238,6 +252,10 @@ pub(crate) const EPOCH_KEY: &[u8] = b"epoch";
 
 /// The catalogue's next number for an index: one that was dropped is not used again.
 pub(crate) const INDEX_IDS_KEY: &[u8] = b"index-ids";
+
+/// How far the log is compacted. When it comes and goes, the epoch is raised; when the clock in it
+/// moves, it is not.
+pub(crate) const COMPACTED_KEY: &[u8] = b"log/compacted";
 
 /// The store's own type of recorded violations.
 pub(crate) const VIOLATIONS_TYPE: &str = "~violations";

@@ -11,7 +11,7 @@ use crate::{Clock, Error, keys};
 
 impl Check<'_> {
     pub(super) async fn documents(&mut self, logged: Logged) -> Result<(), Error> {
-        let Logged { mut last, kept_from } = logged;
+        let Logged { mut last, kept_from, .. } = logged;
         let mut start = Some(Vec::new());
         while let Some(from) = start {
             let batch = self.batch(Table::Documents, &from, None).await?;

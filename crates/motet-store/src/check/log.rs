@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Check, Finding, Pair, next_start};
 use crate::engine::Table;
 use crate::keys::{self, TypeId};
-use crate::log::{EntryRecord, Op, decode, entry_bytes};
+use crate::log::{Compacted, EntryRecord, Op, decode, entry_bytes};
 use crate::{Clock, Error, lookup};
 
 /// The last change of a document in the log.
@@ -20,8 +20,10 @@ pub(super) struct Last {
 pub(super) struct Logged {
     /// By key of `Documents`.
     pub(super) last: HashMap<Vec<u8>, Last>,
-    /// The first change that is kept.
+    /// The last change of a document is there if it is not before this one.
     pub(super) kept_from: Clock,
+    /// Up to here the log is compacted: the last change of a document may be there, and no other.
+    compacted_to: Clock,
 }
 
 /// What the next change has to fit.
@@ -36,6 +38,11 @@ impl Check<'_> {
     pub(super) async fn log(&mut self) -> Result<Logged, Error> {
         let head = lookup::head(self.view).await?.clock;
         let (mut logged, mut before) = (Logged::default(), None);
+        if let Some(compacted) = Compacted::load(self.view).await? {
+            logged.compacted_to = compacted.to;
+            let first = if compacted.is_whole() { Clock::ZERO } else { compacted.to };
+            logged.kept_from = first.plus(1);
+        }
         let mut start = Some(keys::log(Clock::ZERO).to_vec());
         while let Some(from) = start {
             let batch = self.batch(Table::Log, &from, None).await?;
@@ -44,7 +51,7 @@ impl Check<'_> {
             }
             start = next_start(&batch);
         }
-        let end = before.map_or(Clock::ZERO, |before| before.clock);
+        let end = before.map_or(Clock::ZERO, |before| before.clock).max(logged.compacted_to);
         if end < head {
             self.report.add(Finding::LogGap { missing: end.plus(1), next: None });
         } else if end > head {
@@ -60,21 +67,15 @@ impl Check<'_> {
             let why = format!("its key has {} bytes", key.len());
             return self.report.add(Finding::LogEntry { clock: Clock::ZERO, why });
         };
-        match before {
-            None => logged.kept_from = clock,
-            Some(before) if before.clock.plus(1) != clock => {
-                let missing = before.clock.plus(1);
-                self.report.add(Finding::LogGap { missing, next: Some(clock) });
-            }
-            Some(_) => {}
-        }
+        self.gap(clock, before.as_ref(), logged);
         let entry = match decode(clock, value) {
             Ok(entry) => entry,
             Err(error) => {
                 return self.report.add(Finding::LogEntry { clock, why: error.to_string() });
             }
         };
-        if let Some(why) = self.contradiction(clock, &entry, before.as_ref()) {
+        let gapless = before.as_ref().filter(|before| before.clock > logged.compacted_to);
+        if let Some(why) = self.contradiction(clock, &entry, gapless) {
             self.report.add(Finding::LogEntry { clock, why: why.into() });
         }
         *before = Some(Before {
@@ -83,15 +84,41 @@ impl Check<'_> {
             transaction: entry.transaction,
             total_bytes: entry.total_bytes,
         });
+        self.successor(clock, &entry, logged);
+    }
+
+    /// After the compacted part every clock is there.
+    fn gap(&mut self, clock: Clock, before: Option<&Before>, logged: &mut Logged) {
+        if logged.kept_from == Clock::ZERO {
+            logged.kept_from = clock;
+        }
+        let gapless_from = logged.kept_from.max(logged.compacted_to.plus(1));
+        let next = before.map_or(Clock::ZERO, |before| before.clock.plus(1));
+        let missing = next.max(gapless_from);
+        if clock > missing {
+            self.report.add(Finding::LogGap { missing, next: Some(clock) });
+        }
+    }
+
+    /// A change follows the one before of its document, which is gone if it was compacted.
+    fn successor(&mut self, clock: Clock, entry: &EntryRecord<'_>, logged: &mut Logged) {
         let at = keys::document(TypeId(entry.type_id), entry.key);
-        if let Some(last) = logged.last.get(&at)
+        let (is_removal, last) = (entry.op != Op::Put, logged.last.get(&at));
+        if let Some(last) = last.filter(|last| last.clock <= logged.compacted_to) {
+            let why = format!("it is there still, for all that {clock} came after it");
+            self.report.add(Finding::LogEntry { clock: last.clock, why });
+        } else if let Some(last) = last
             && last.clock.number() != entry.previous
             && !(last.is_removal && entry.previous == 0)
         {
             let why = format!("the version before it is {}, not {}", last.clock, entry.previous);
             self.report.add(Finding::LogEntry { clock, why });
         }
-        logged.last.insert(at, Last { clock, is_removal: entry.op != Op::Put });
+        if is_removal && clock <= logged.compacted_to {
+            let why = "it is there still, and made no document".into();
+            self.report.add(Finding::LogEntry { clock, why });
+        }
+        logged.last.insert(at, Last { clock, is_removal });
     }
 
     fn contradiction(

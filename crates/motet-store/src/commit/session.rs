@@ -16,7 +16,7 @@ use crate::document::{Expiry, Kind, Record, Write, check_depth, is_own_name};
 use crate::engine::{Decision, Table, Transaction};
 use crate::index::{Entries, Index, IndexState};
 use crate::keys::{self, TypeId};
-use crate::log::{self, EntryRecord, Op};
+use crate::log::{self, Compacted, EntryRecord, Op};
 use crate::shared::Shared;
 use crate::value::successor;
 use crate::{Clock, Error, Hlc, lookup};
@@ -33,6 +33,8 @@ pub(crate) struct Session<'t> {
     bytes_max: usize,
     /// Bytes of all log entries so far; `None` until the first change.
     log_bytes: Option<u64>,
+    /// Up to where the log is compacted; `None` until that is asked.
+    compacted_to: Option<Clock>,
     pub(super) references: References,
 }
 
@@ -62,6 +64,7 @@ impl<'t> Session<'t> {
             stamp: transaction.stamp(),
             bytes_max: shared.engine.capabilities().max_txn_bytes,
             log_bytes: None,
+            compacted_to: None,
             references: References::default(),
             shared,
         })
@@ -461,8 +464,27 @@ impl<'t> Session<'t> {
         };
         let bytes = minicbor::to_vec(entry).expect("writing into a Vec does not fail");
         self.overlay.put(Table::Log, keys::log(clock).to_vec(), bytes);
+        if let Some(stored) = &place.stored {
+            self.supersede(stored.version).await?;
+        }
         self.check_bytes()?;
         Ok(clock)
+    }
+
+    /// A document is at this version no longer: where the log is compacted, its change goes.
+    async fn supersede(&mut self, version: Clock) -> Result<(), Error> {
+        if !self.catalog.is_compacted || planted("keep-what-is-superseded") {
+            return Ok(());
+        }
+        let compacted_to = match self.compacted_to {
+            Some(to) => to,
+            None => Compacted::load(self.overlay.below()).await?.map_or(Clock::ZERO, |it| it.to),
+        };
+        self.compacted_to = Some(compacted_to);
+        if version <= compacted_to {
+            self.overlay.remove(Table::Log, keys::log(version).to_vec());
+        }
+        Ok(())
     }
 }
 

@@ -1,15 +1,24 @@
 //! The change log: every change of an environment in one order.
 
+mod compact;
+mod compacted;
 mod entry;
 mod pins;
 mod reader;
+mod rebuild;
+mod retention;
+mod tail;
 mod trim;
 
+pub(crate) use compacted::Compacted;
+pub use compacted::Position;
 pub(crate) use entry::EntryRecord;
 pub use entry::Op;
-pub use reader::{Change, ChangeHeader, Log, Tail};
-pub use trim::Retention;
-pub(crate) use trim::{SetRetention, Trim};
+pub use reader::{Change, ChangeHeader, Log};
+pub use retention::Retention;
+pub(crate) use retention::SetRetention;
+pub use tail::Tail;
+pub(crate) use trim::Trim;
 
 use crate::engine::{Read, Table};
 use crate::{Clock, Error, keys, lookup};

@@ -4,7 +4,7 @@ use core::ops::ControlFlow;
 
 use motet_protocol::fault::planted;
 
-use super::trim;
+use super::compacted::Extent;
 use crate::engine::{Decision, Read, Table, Transaction, Writes, decides};
 use crate::value::successor;
 use crate::{Clock, Error, lookup};
@@ -27,9 +27,10 @@ impl SetPin {
                 if after > head {
                     return Err(Error::LogPositionAhead { asked: after, head });
                 }
-                let kept_from = trim::first_kept(transaction).await?;
-                if !is_whole(after, kept_from) {
-                    return Err(Error::LogTruncated { asked: after.plus(1), kept_from });
+                let extent = Extent::load(transaction).await?;
+                if !extent.has_all_after(after) {
+                    let (asked, kept_from) = (after.plus(1), extent.from);
+                    return Err(Error::LogTruncated { asked, kept_from });
                 }
                 writes.put(Table::Catalog, &key, &after.to_bytes());
             }
@@ -64,14 +65,10 @@ pub(crate) async fn all(from: &dyn Read) -> Result<Vec<(String, Clock)>, Error> 
 
 /// The lowest position after which the log is pinned. A pin from which something is gone already
 /// holds nothing any more: whoever set it is told so when he reads on.
-pub(super) async fn lowest(from: &dyn Read, kept_from: Clock) -> Result<Option<Clock>, Error> {
+pub(super) async fn lowest(from: &dyn Read, extent: Extent) -> Result<Option<Clock>, Error> {
     let pins = all(from).await?.into_iter().map(|(_, after)| after);
-    Ok(pins.filter(|after| is_whole(*after, kept_from) || planted("hold-for-lost-pins")).min())
-}
-
-/// Whether everything after a position is in a log that is kept from this clock on.
-fn is_whole(after: Clock, kept_from: Clock) -> bool {
-    after >= kept_from || after.plus(1) == kept_from
+    let holds = |after: &Clock| extent.has_all_after(*after) || planted("hold-for-lost-pins");
+    Ok(pins.filter(holds).min())
 }
 
 const PINS_PREFIX: &[u8] = b"log/pin/";

@@ -1,15 +1,13 @@
 //! Reading the log, and following it.
 
 use core::ops::ControlFlow;
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use motet_protocol::fault::planted;
 use serde_json::Value;
 
 use super::pins::{self, SetPin};
-use super::{Op, decode};
+use super::{Compacted, Op, Position, Tail, decode};
 use crate::catalog::Catalog;
 use crate::document::check_name;
 use crate::engine::{Table, View};
@@ -29,7 +27,8 @@ pub struct Change {
     pub key: String,
     /// What was done.
     pub op: Op,
-    /// The document's version before; `None` if there was no document.
+    /// The document's version before; `None` if there was no document, or if nobody
+    /// [knows](Log::read) any more.
     pub previous: Option<Clock>,
     /// When, by the writing process's clock; later than that of every earlier transaction.
     pub time: Hlc,
@@ -53,7 +52,8 @@ pub struct ChangeHeader<'a> {
     pub key: &'a str,
     /// What was done.
     pub op: Op,
-    /// The document's version before; `None` if there was no document.
+    /// The document's version before; `None` if there was no document, or if nobody
+    /// [knows](Log::read) any more.
     pub previous: Option<Clock>,
     /// When, by the writing process's clock.
     pub time: Hlc,
@@ -100,7 +100,7 @@ impl ChangeHeader<'_> {
 /// ```
 #[derive(Clone)]
 pub struct Log {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Log {
@@ -116,15 +116,61 @@ impl Log {
         pollster::block_on(async { lookup::head(self.view().await?.as_ref()).await })
     }
 
-    /// Up to `limit` changes after this clock.
+    /// Up to which clock the log is [compacted](crate::Retention::latest): of each document whose last
+    /// change is not after it, that change is there and no other. [`Clock::ZERO`] in a log that is not,
+    /// or of which that part is still being made again.
     ///
     /// # Errors
-    /// [`Error::LogTruncated`] if changes after it are no longer kept; [`Error::LogPositionAhead`] if
-    /// the log ends before it.
-    pub fn read(&self, after: Clock, limit: usize) -> Result<Vec<Change>, Error> {
+    /// What the medium does.
+    pub fn compacted_to(&self) -> Result<Clock, Error> {
+        pollster::block_on(async {
+            let compacted = Compacted::load(self.view().await?.as_ref()).await?;
+            Ok(compacted.filter(Compacted::is_whole).map_or(Clock::ZERO, |part| part.to))
+        })
+    }
+
+    /// Up to `limit` changes after this clock.
+    ///
+    /// A log that keeps the [latest change](crate::Retention::latest) of each document gives after
+    /// [`Clock::ZERO`] first those that are left of its compacted part, in the order of their clocks:
+    /// all of them puts, which name as `previous` what may be gone. One that was made again from its
+    /// document has no `previous`, the time [`Hlc::ZERO`], the origin 0, and is a transaction of its
+    /// own. Pages within that part name [up to where](Self::compacted_to) it went when the first was
+    /// read:
+    ///
+    /// ```
+    /// use motet_store::{Clock, Position, Store};
+    /// use serde_json::json;
+    ///
+    /// let env = Store::in_memory().env("default")?;
+    /// env.put("Order", "o-1", json!(1))?;
+    ///
+    /// let compacted_to = env.log().compacted_to()?;
+    /// let mut after = Clock::ZERO;
+    /// loop {
+    ///     let page = env.log().read(Position::new(after, compacted_to), 100)?;
+    ///     let Some(last) = page.last() else { break };
+    ///     after = last.clock;
+    /// }
+    /// # Ok::<(), motet_store::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::LogTruncated`] if changes after it are no longer kept, or the log was compacted further
+    /// while its compacted part was read; [`Error::LogPositionAhead`] if the log ends before it.
+    pub fn read(&self, after: impl Into<Position>, limit: usize) -> Result<Vec<Change>, Error> {
+        Ok(self.page(after.into(), limit)?.0)
+    }
+
+    /// As [`read`](Self::read), and up to where the log was compacted then.
+    pub(super) fn page(
+        &self,
+        after: Position,
+        limit: usize,
+    ) -> Result<(Vec<Change>, Clock), Error> {
         let mut changes = Vec::new();
         let mut failed = None;
-        self.visit(after, |header| {
+        let compacted_to = self.show(after, &mut |header| {
             if changes.len() == limit {
                 return ControlFlow::Break(());
             }
@@ -134,7 +180,7 @@ impl Log {
             }
             if failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        failed.map_or(Ok(changes), Err)
+        failed.map_or(Ok((changes, compacted_to)), Err)
     }
 
     /// Shows every change after this clock, in order and without parsing values, until there is no
@@ -144,20 +190,29 @@ impl Log {
     /// As for [`read`](Self::read).
     pub fn visit(
         &self,
-        after: Clock,
+        after: impl Into<Position>,
         mut each: impl FnMut(ChangeHeader<'_>) -> ControlFlow<()>,
     ) -> Result<(), Error> {
+        self.show(after.into(), &mut each).map(|_| ())
+    }
+
+    fn show(
+        &self,
+        after: Position,
+        each: &mut dyn FnMut(ChangeHeader<'_>) -> ControlFlow<()>,
+    ) -> Result<Clock, Error> {
         pollster::block_on(async {
             let view = self.view().await?;
             let catalog = self.shared.catalog.of_view(view.as_ref()).await?;
-            visit(view.as_ref(), &catalog, after, &mut each).await
+            visit(view.as_ref(), &catalog, after, each).await
         })
     }
 
-    /// Follows the log from the change after this clock.
+    /// Follows the log from the change after this clock. After [`Clock::ZERO`] it begins, as
+    /// [`read`](Self::read) does, with the compacted part of a log that has one.
     #[must_use]
     pub fn tail(&self, after: Clock) -> Tail {
-        Tail { log: self.clone(), after, ready: VecDeque::new(), failed: false }
+        Tail::new(self.clone(), after)
     }
 
     /// Keeps what comes after this clock for a reader that comes back later, under its name: the log
@@ -165,7 +220,8 @@ impl Log {
     /// [retention](crate::Retention::pin_bytes) allows. A pin that was set before moves.
     ///
     /// Reading from a pin's position gives every change, or [`Error::LogTruncated`] if pins had to
-    /// let go of it.
+    /// let go of it. What a pin keeps is not [compacted](crate::Retention::latest) either: who reads a
+    /// compacted part leaves a pin at [`Clock::ZERO`] until the whole of it is read.
     ///
     /// ```
     /// use motet_store::{Clock, Retention, Store};
@@ -219,18 +275,21 @@ impl Log {
     }
 }
 
+/// Shows what lies after a position, and says up to where the log is compacted.
 async fn visit(
     view: &dyn View,
     catalog: &Catalog,
-    after: Clock,
+    position: Position,
     each: &mut dyn FnMut(ChangeHeader<'_>) -> ControlFlow<()>,
-) -> Result<(), Error> {
+) -> Result<Clock, Error> {
+    let compacted = if catalog.is_compacted { Compacted::load(view).await? } else { None };
+    let gaps_to = position.enter(compacted.as_ref())?;
     let mut failed = None;
-    let first = after.plus(1);
+    let first = position.after.max(gaps_to).plus(1);
     let mut expected = first;
-    let mut show = |key: &[u8], bytes: &[u8]| match header(catalog, expected, key, bytes) {
+    let mut show = |key: &[u8], bytes: &[u8]| match header(catalog, gaps_to, expected, key, bytes) {
         Ok(header) => {
-            expected = expected.plus(1);
+            expected = expected.max(header.clock.plus(1));
             each(header)
         }
         Err(error) => {
@@ -238,14 +297,15 @@ async fn visit(
             ControlFlow::Break(())
         }
     };
-    lookup::range(view, Table::Log, &keys::log(first), None, &mut show).await?;
+    let start = keys::log(position.after.plus(1));
+    lookup::range(view, Table::Log, &start, None, &mut show).await?;
     if let Some(error) = failed {
         return Err(error);
     }
     if expected == first {
-        expect_reached(view, after).await?;
+        expect_reached(view, position.after).await?;
     }
-    Ok(())
+    Ok(compacted.map_or(Clock::ZERO, |part| part.to))
 }
 
 /// Refuses a position beyond the log's end. Its reader has seen changes that this log does not have,
@@ -258,9 +318,10 @@ async fn expect_reached(view: &dyn View, position: Clock) -> Result<(), Error> {
     Ok(())
 }
 
-/// The entry with this key, which has to be the expected one: the log has no gaps.
+/// The entry with this key, which has to be the expected one: after this clock the log has no gaps.
 fn header<'a>(
     catalog: &'a Catalog,
+    gaps_to: Clock,
     expected: Clock,
     key: &[u8],
     bytes: &'a [u8],
@@ -269,7 +330,7 @@ fn header<'a>(
         what: "a key of the log".into(),
         why: format!("it has {} bytes", key.len()),
     })?;
-    if clock != expected && !planted("pass-over-trimmed") {
+    if clock > gaps_to && clock != expected && !planted("pass-over-trimmed") {
         return Err(Error::LogTruncated { asked: expected, kept_from: clock });
     }
     let entry = decode(clock, bytes)?;
@@ -288,67 +349,3 @@ fn header<'a>(
         json: entry.json,
     })
 }
-
-/// Follows a log: gives the changes that are there, then waits for more.
-///
-/// As an iterator it waits without end, and ends after an error; [`next_within`](Self::next_within) waits for a bounded
-/// time.
-pub struct Tail {
-    log: Log,
-    after: Clock,
-    ready: VecDeque<Change>,
-    /// Whether the iterator has given an error, and so its last item.
-    failed: bool,
-}
-
-impl Tail {
-    /// The clock of the last change that was given: where to go on later.
-    #[must_use]
-    pub const fn position(&self) -> Clock {
-        self.after
-    }
-
-    /// The next change, or `None` if none comes within this time.
-    ///
-    /// # Errors
-    /// [`Error::LogTruncated`] if the next change is no longer kept; [`Error::LogPositionAhead`] if
-    /// the log ends before the tail's position, as it does after a backup was restored.
-    pub fn next_within(&mut self, time: Duration) -> Result<Option<Change>, Error> {
-        let deadline = Instant::now() + time;
-        loop {
-            if let Some(change) = self.ready.pop_front() {
-                self.after = change.clock;
-                return Ok(Some(change));
-            }
-            let seen = self.log.shared.signal.count();
-            self.ready = self.log.read(self.after, TAIL_CHANGES_MAX)?.into();
-            if self.ready.is_empty() {
-                if Instant::now() >= deadline {
-                    return Ok(None);
-                }
-                self.log.shared.signal.wait(seen, deadline);
-            }
-        }
-    }
-}
-
-impl Iterator for Tail {
-    type Item = Result<Change, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while !self.failed {
-            match self.next_within(crate::signal::BACKSTOP) {
-                Ok(None) => {}
-                Ok(Some(change)) => return Some(Ok(change)),
-                Err(error) => {
-                    self.failed = true;
-                    return Some(Err(error));
-                }
-            }
-        }
-        None
-    }
-}
-
-/// How many changes a tail reads at once.
-const TAIL_CHANGES_MAX: usize = 256;

@@ -1,115 +1,64 @@
-//! How much of the log is kept.
+//! Trimming the log to what is kept of it, or compacting it.
 
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use std::time::Duration;
 
 use motet_protocol::fault::planted;
-use serde::{Deserialize, Serialize};
 
-use super::{EntryRecord, decode, pins};
+use super::compacted::{Compacted, Extent};
+use super::{EntryRecord, Retention, compact, decode, pins, rebuild};
 use crate::clock::millis;
-use crate::engine::{
-    Answer, Decide, Decision, Direction, Range, Read, Table, Transaction, Writes, decides,
-};
+use crate::engine::{Decision, Direction, Range, Read, Table, Transaction, Writes, decides};
 use crate::shared::Shared;
 use crate::{Clock, Error, Hlc, keys, lookup};
 
-/// How much of an environment's log is kept. It is a setting of the environment, the same for all
-/// processes. The newest change is always kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Retention {
-    /// Entries older than this are trimmed. Unset at first: age alone trims nothing.
-    #[serde(default, with = "duration_ms", skip_serializing_if = "Option::is_none")]
-    pub age: Option<Duration>,
-    /// The oldest entries are trimmed while all together take more bytes than this, counted as key
-    /// and value and 48 bytes each. 1 GiB at first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-    /// [Pins](crate::Log::pin) keep what would go otherwise, within so many bytes of the log's end.
-    /// 10 GiB at first.
-    #[serde(default = "pin_bytes_default")]
-    pub pin_bytes: u64,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self { bytes: Some(BYTES_DEFAULT), ..Self::everything() }
-    }
-}
-
-impl Retention {
-    /// Keeps everything. The log grows with every change.
-    #[must_use]
-    pub const fn everything() -> Self {
-        Self { age: None, bytes: None, pin_bytes: PIN_BYTES_DEFAULT }
-    }
-
-    /// Also trims what is older than this.
-    #[must_use]
-    pub const fn age(mut self, age: Duration) -> Self {
-        self.age = Some(age);
-        self
-    }
-
-    /// Also trims the oldest beyond this size.
-    #[must_use]
-    pub const fn bytes(mut self, bytes: u64) -> Self {
-        self.bytes = Some(bytes);
-        self
-    }
-
-    /// Pins keep at most so many bytes.
-    #[must_use]
-    pub const fn pin_bytes(mut self, bytes: u64) -> Self {
-        self.pin_bytes = bytes;
-        self
-    }
-
-    pub(crate) async fn load(from: &dyn Read) -> Result<Self, Error> {
-        match lookup::one(from, Table::Catalog, RETENTION_KEY).await? {
-            None => Ok(Self::default()),
-            Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| Error::Damaged {
-                what: "the catalogue's retention of the log".into(),
-                why: error.to_string(),
-            }),
-        }
-    }
-}
-
-/// Sets the retention.
-pub(crate) struct SetRetention(pub(crate) Retention);
-
-impl Decide for SetRetention {
-    fn decide<'a>(&'a mut self, _: &'a dyn Transaction) -> Answer<'a, Result<Decision, Error>> {
-        let json = serde_json::to_vec(&self.0).expect("numbers can be written");
-        let mut writes = Writes::default();
-        writes.put(Table::Catalog, RETENTION_KEY, &json);
-        Answer::now(Ok(Decision { writes, changes: 0 }))
-    }
-}
-
-/// Removes a stretch of the log's oldest entries. What goes is decided inside the transaction: by
-/// the retention that holds then.
+/// Removes what is to go of the log's oldest part, a batch at a time. What goes is decided inside the
+/// transaction: by the retention that holds then.
 pub(crate) struct Trim {
     shared: Arc<Shared>,
 }
 
+/// What is to be done next.
+enum Due {
+    /// All entries of this stretch go.
+    Trim(Stretch),
+    /// The entries of this stretch go, but for the latest of each document.
+    Compact(Stretch),
+    /// The compacted part lacks changes of documents.
+    Rebuild(Compacted),
+    /// Nobody wants the compacted part any more.
+    Drop(Compacted),
+}
+
+/// The first and the last clock of a stretch of the log.
+pub(super) type Stretch = (Clock, Clock);
+
 impl Trim {
-    /// What removes the next stretch that is to go, if any is.
+    /// What does the next thing that is to be done, if any is.
     pub(crate) async fn plan(shared: &Arc<Shared>) -> Result<Option<Self>, Error> {
         let view = shared.engine.view().await?;
-        let due = stretch(view.as_ref(), shared).await?;
+        let due = due(view.as_ref(), shared).await?;
         Ok(due.map(|_| Self { shared: Arc::clone(shared) }))
     }
 
     async fn run(&self, transaction: &dyn Transaction) -> Result<Decision, Error> {
         let mut writes = Writes::default();
-        if let Some((first, last)) = stretch(transaction, &self.shared).await? {
-            for clock in first.number()..=last.number() {
-                writes.remove(Table::Log, &keys::log(Clock::new(clock)));
+        let entries_max = batch_max(&self.shared);
+        match due(transaction, &self.shared).await? {
+            None => {}
+            Some(Due::Trim((first, last))) => {
+                for clock in first.number()..=last.number() {
+                    writes.remove(Table::Log, &keys::log(Clock::new(clock)));
+                }
+            }
+            Some(Due::Compact(stretch)) => {
+                compact::stretch(transaction, stretch, &mut writes).await?;
+            }
+            Some(Due::Rebuild(compacted)) => {
+                rebuild::add(transaction, &self.shared, &compacted, &mut writes).await?;
+            }
+            Some(Due::Drop(compacted)) => {
+                rebuild::drop(transaction, &compacted, entries_max, &mut writes).await?;
             }
         }
         Ok(Decision { writes, changes: 0 })
@@ -118,12 +67,27 @@ impl Trim {
 
 decides!(Trim);
 
-/// The first and the last of the entries that are to go next, if any are.
-async fn stretch(view: &dyn Read, shared: &Shared) -> Result<Option<(Clock, Clock)>, Error> {
+async fn due(view: &dyn Read, shared: &Shared) -> Result<Option<Due>, Error> {
     let retention = Retention::load(view).await?;
-    let Some(first) = end(view, Direction::Forward).await? else { return Ok(None) };
+    Ok(match Compacted::load(view).await? {
+        Some(compacted) if !retention.latest => Some(Due::Drop(compacted)),
+        Some(compacted) if !compacted.is_whole() => Some(Due::Rebuild(compacted)),
+        Some(_) => stretch(view, shared, retention).await?.map(Due::Compact),
+        None => stretch(view, shared, retention).await?.map(Due::Trim),
+    })
+}
+
+/// The first and the last of the entries that are to go next, if any are. Only of the part that has
+/// no gaps: size and time grow with its clocks.
+async fn stretch(
+    view: &dyn Read,
+    shared: &Shared,
+    retention: Retention,
+) -> Result<Option<Stretch>, Error> {
+    let extent = Extent::load(view).await?;
+    let Some(first) = at(view, extent.from).await? else { return Ok(None) };
     let Some(newest) = end(view, Direction::Backward).await? else { return Ok(None) };
-    let pinned = pins::lowest(view, first.clock).await?;
+    let pinned = pins::lowest(view, extent).await?;
     let goes = Goes::new(retention, pinned, &newest, shared.unix_ms());
     if !goes.is_due(&first) || first.clock == newest.clock {
         return Ok(None);
@@ -141,9 +105,13 @@ async fn stretch(view: &dyn Read, shared: &Shared) -> Result<Option<(Clock, Cloc
     if planted("trim-too-much") {
         last = kept;
     }
-    let entries = shared.limits.background_batch(TRIM_ENTRIES_MAX);
-    let batch = first.clock.plus(entries as u64 - 1);
+    let batch = first.clock.plus(batch_max(shared) as u64 - 1);
     Ok(Some((first.clock, last.min(batch))))
+}
+
+/// How many entries one transaction looks at, and removes at most.
+fn batch_max(shared: &Shared) -> usize {
+    shared.limits.background_batch(TRIM_ENTRIES_MAX)
 }
 
 /// What the rules look at.
@@ -195,7 +163,7 @@ impl Goes {
 }
 
 /// The first clock that the log still has, or the one that the first change will get.
-pub(super) async fn first_kept(view: &dyn Read) -> Result<Clock, Error> {
+pub(super) async fn first(view: &dyn Read) -> Result<Clock, Error> {
     Ok(end(view, Direction::Forward).await?.map_or(Clock::ZERO.plus(1), |first| first.clock))
 }
 
@@ -217,32 +185,5 @@ async fn end(view: &dyn Read, direction: Direction) -> Result<Option<Mark>, Erro
     found
 }
 
-mod duration_ms {
-    use super::{Deserialize, Duration, millis};
-
-    #[expect(clippy::ref_option, reason = "the signature is serde's")]
-    pub(super) fn serialize<S: serde::Serializer>(
-        duration: &Option<Duration>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serde::Serialize::serialize(&duration.map(millis), serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
-    }
-}
-
-const RETENTION_KEY: &[u8] = b"log/retention";
-const BYTES_DEFAULT: u64 = 1 << 30;
-const PIN_BYTES_DEFAULT: u64 = 10 << 30;
-
-/// As environments have it that were made before there were pins.
-const fn pin_bytes_default() -> u64 {
-    PIN_BYTES_DEFAULT
-}
-
-/// How many entries one transaction removes.
+/// How many entries one transaction takes.
 const TRIM_ENTRIES_MAX: usize = 2_000;

@@ -1,7 +1,7 @@
 //! Opens what a power cut left and checks all of it.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -93,7 +93,8 @@ fn check_swept(env: &Env, clock: Clock, expired: &BTreeSet<(&str, &str)>) {
     assert_eq!(&BTreeSet::from_iter(found), expired, "what was swept");
 }
 
-/// The log is that of the process, up to its end; it may have been trimmed at its beginning.
+/// The log is that of the process, up to its end; it may have been trimmed at its beginning, or
+/// compacted to the changes that made the documents.
 fn check_log(env: &Env, log: &[Known]) {
     let kept = match env.log().read(Clock::ZERO, usize::MAX) {
         Err(Error::LogTruncated { kept_from, .. }) => {
@@ -101,7 +102,13 @@ fn check_log(env: &Env, log: &[Known]) {
         }
         kept => kept.unwrap(),
     };
-    let kept: Vec<_> = kept.iter().map(Known::from).collect();
+    let compacted_to = env.log().compacted_to().unwrap().number();
+    let (latest, kept): (Vec<_>, Vec<_>) =
+        kept.iter().map(Known::from).partition(|change| change.clock <= compacted_to);
+    let mut made: Vec<_> = replay(log).into_values().flat_map(BTreeMap::into_values).collect();
+    made.retain(|change| change.clock <= compacted_to);
+    made.sort_by_key(|change| change.clock);
+    assert!(latest.iter().map(Known::made).eq(made.into_iter().map(Known::made)), "{latest:?}");
     assert!(kept.len() <= log.len() && (log.is_empty() || !kept.is_empty()), "the log is gone");
     assert_eq!(kept, log[log.len() - kept.len()..], "the log differs");
 }

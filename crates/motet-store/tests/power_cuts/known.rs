@@ -34,6 +34,13 @@ impl From<&Change> for Known {
     }
 }
 
+impl Known {
+    /// What it made of which document.
+    pub(crate) fn made(&self) -> (u64, &str, &str, Option<&Value>) {
+        (self.clock, &self.type_name, &self.key, self.value.as_ref())
+    }
+}
+
 /// Documents by type and key, each the last change of it.
 pub(crate) type Documents<'h> = BTreeMap<&'h str, BTreeMap<&'h str, &'h Known>>;
 

@@ -78,6 +78,13 @@ pub(crate) fn play() {
     player.env.drop_index("Item", "by_group").unwrap();
     say("dropped by_group");
     (0..25).for_each(|_| player.step());
+    player.env.set_retention(Retention::everything().bytes(KEPT_BYTES / 3).latest()).unwrap();
+    say(&format!("kept {}", KEPT_BYTES / 3));
+    (0..25).for_each(|_| {
+        player.step();
+        player.env.maintain().unwrap();
+    });
+    assert!(player.env.log().compacted_to().unwrap() > Clock::ZERO, "nothing is compacted");
     player.see_changes();
 }
 

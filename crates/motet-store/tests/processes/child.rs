@@ -11,8 +11,9 @@ use std::{env, thread};
 
 use motet_store::engine::lmdb::Options;
 use motet_store::engine::{Decide, Decision, Engine, Table, Writes};
-use motet_store::{Clock, Error, Store};
+use motet_store::{Clock, Error, Limits, Store, StoreOptions};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
+use serde_json::json;
 
 use crate::engines::{
     all, decider, open, open_with, putting, try_get, until, view, write, write_all,
@@ -39,9 +40,11 @@ pub(crate) enum Role {
     Follow,
     /// Copies the environments `a` and `b` of a `Store`.
     Copy,
+    /// Writes and removes the documents of a `Store` all the time, and trims its log.
+    Churn,
 }
 
-const ROLES: [Role; 9] = [
+const ROLES: [Role; 10] = [
     Role::Number,
     Role::Hold,
     Role::Saturate,
@@ -51,6 +54,7 @@ const ROLES: [Role; 9] = [
     Role::Stand,
     Role::Follow,
     Role::Copy,
+    Role::Churn,
 ];
 
 /// In a child process: plays the part that it was started for.
@@ -72,6 +76,7 @@ pub(crate) fn play() {
         Role::Stand => stage.stand(),
         Role::Follow => stage.follow(),
         Role::Copy => stage.copy(),
+        Role::Churn => stage.churn(),
     }
 }
 
@@ -169,6 +174,29 @@ impl Stage {
     fn copy(&self) {
         let store = Store::open(self.store()).expect("a store");
         store.copy_to(self.dir.join("copy"), &["a", "b"]).expect("a copy");
+    }
+
+    fn churn(&self) {
+        // So that whatever is done in the background is parted by a kill.
+        let limits = Limits { background_batch_max: 3, ..Limits::default() };
+        let options = StoreOptions { limits, ..StoreOptions::default() };
+        let store = Store::open_with(self.store(), options);
+        let env = store.and_then(|store| store.env("main")).expect("a store");
+        let id: u64 = self.id.parse().expect("a number");
+        for number in id.. {
+            let key = format!("k-{}", number * 7 % 31);
+            let outcome = match number % 5 {
+                4 => env.remove("Order", &key),
+                _ => env.put("Order", &key, json!({"by": id, "number": number})),
+            };
+            match outcome {
+                Ok(_) | Err(Error::NotFound { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+            if number % 3 == 0 {
+                env.maintain().expect("a log that is trimmed");
+            }
+        }
     }
 
     fn stand(&self) {
@@ -292,6 +320,11 @@ impl Child {
     /// Waits until it has ended by itself.
     pub(crate) fn expect_end(&mut self) {
         assert!(self.process.wait().expect("its end").success());
+    }
+
+    /// Whether it has not come to an end by itself.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.process.try_wait().expect("its state").is_none()
     }
 
     /// Kills it and waits for its end.

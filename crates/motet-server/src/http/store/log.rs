@@ -4,7 +4,7 @@ use core::ops::ControlFlow;
 use core::time::Duration;
 
 use axum::Json;
-use motet_store::{ChangeHeader, Clock, Env, Op, Retention};
+use motet_store::{ChangeHeader, Clock, Env, Op, Position, Retention};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -20,20 +20,24 @@ use super::query::{LIMIT_DEFAULT, LIMIT_MAX};
 
 /// Which changes.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Stretch {
     after: Option<u64>,
+    compacted_to: Option<u64>,
     limit: Option<usize>,
 }
 
 /// Changes in their order, fewer than the limit where they are large. There are more while the last
 /// one's clock, which is the next page's `after`, is below `head`.
 #[derive(Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Changes {
     changes: Vec<ChangeForm>,
     /// The clock of the environment's last change.
     head: u64,
+    /// Up to this clock the log has of each document whose last change is not after it that change and
+    /// no other; 0 if it is not compacted. The next page's `compactedTo`.
+    compacted_to: u64,
 }
 
 /// One change of one document.
@@ -47,11 +51,13 @@ struct ChangeForm {
     type_name: String,
     key: String,
     op: OpForm,
-    /// The document's version before; absent if there was no document.
+    /// The document's version before; absent if there was no document, or if the change was made again
+    /// from its document, which does not know it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     previous: Option<u64>,
-    /// When, in milliseconds since 1970, by the writing process's clock.
+    /// When, in milliseconds since 1970, by the writing process's clock; 0 if the change was made again
+    /// from its document.
     time_ms: u64,
     /// The process instance that wrote it, as 16 hex digits.
     origin: String,
@@ -89,6 +95,9 @@ pub(super) struct RetentionForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     pin_bytes: Option<u64>,
+    /// Whether of what would be trimmed the latest change of each document that is there is kept.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    latest: bool,
 }
 
 /// How an environment is.
@@ -113,13 +122,17 @@ pub(super) async fn read(
     if !(1..=LIMIT_MAX).contains(&limit) {
         return Err(Failure::invalid("limit", format!("expected 1 to {LIMIT_MAX}")));
     }
-    let after = Clock::new(stretch.after.unwrap_or_default());
+    let [after, compacted_to] =
+        [stretch.after, stretch.compacted_to].map(|clock| Clock::new(clock.unwrap_or_default()));
+    let after = Position::new(after, compacted_to);
     let bytes_max = call.api().keys.answer_bytes_max;
     call.read(move |env| changes(env, after, limit, bytes_max)).await.map(Json)
 }
 
-fn changes(env: &Env, after: Clock, limit: usize, bytes_max: usize) -> Result<Changes, Failure> {
+fn changes(env: &Env, after: Position, limit: usize, bytes_max: usize) -> Result<Changes, Failure> {
     let head = env.log().head()?.clock.number();
+    // If it is compacted further before it is read, the next page is refused, and nothing is missed.
+    let compacted_to = env.log().compacted_to()?.number();
     let (mut changes, mut room, mut failed) = (Vec::new(), bytes_max, None);
     env.log().visit(after, |header| {
         let bytes = header.json.map_or(0, <[u8]>::len);
@@ -136,7 +149,7 @@ fn changes(env: &Env, after: Clock, limit: usize, bytes_max: usize) -> Result<Ch
     })?;
     match failed {
         Some(failure) => Err(failure),
-        None => Ok(Changes { changes, head }),
+        None => Ok(Changes { changes, head, compacted_to }),
     }
 }
 
@@ -146,7 +159,12 @@ pub(super) async fn retention(
 ) -> Result<Json<RetentionForm>, Failure> {
     let kept = call.read(|env| Ok(env.retention()?)).await?;
     let age_ms = kept.age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-    Ok(Json(RetentionForm { age_ms, bytes: kept.bytes, pin_bytes: Some(kept.pin_bytes) }))
+    Ok(Json(RetentionForm {
+        age_ms,
+        bytes: kept.bytes,
+        pin_bytes: Some(kept.pin_bytes),
+        latest: kept.latest,
+    }))
 }
 
 pub(super) async fn set_retention(
@@ -166,6 +184,9 @@ pub(super) async fn set_retention(
     }
     if let Some(bytes) = form.bytes {
         retention = retention.bytes(bytes);
+    }
+    if form.latest {
+        retention = retention.latest();
     }
     call.change(move |env| {
         let pin_bytes = match form.pin_bytes {

@@ -34,8 +34,8 @@ async fn the_log_has_every_change_in_order_and_is_read_page_by_page() {
     assert_eq!(rest["changes"].as_array().map(Vec::len), Some(2));
     assert_eq!(rest["changes"][1]["op"], "remove");
     let none = get(&server, "/api/default/log?after=4").await.json;
-    assert_eq!(none, json!({"changes": [], "head": 4}));
-    for wrong in ["limit=0", "limit=1001", "after=-1", "since=1"] {
+    assert_eq!(none, json!({"changes": [], "head": 4, "compactedTo": 0}));
+    for wrong in ["limit=0", "limit=1001", "after=-1", "compactedTo=-1", "since=1"] {
         let refused = get(&server, &format!("/api/default/log?{wrong}")).await;
         assert_eq!((refused.status, code(&refused.json)), (400, "REQUEST_INVALID"), "{wrong}");
     }
@@ -71,11 +71,44 @@ async fn changes_that_are_no_longer_kept_are_said_to_be_gone() {
 }
 
 #[tokio::test]
+async fn a_log_that_keeps_the_latest_change_of_each_document_is_read_from_its_beginning() {
+    let server = start();
+    let retention = "/api/default/log/retention";
+    let kept = r#"{"bytes":0,"latest":true}"#;
+    assert_eq!(put(&server, retention, kept).await.json, json!({}));
+    assert_eq!(get(&server, retention).await.json, json!({"bytes": 0, "latest": true}));
+    for key in ["a", "b", "c", "a", "b", "d"] {
+        put(&server, &format!("/api/default/types/T/{key}"), "1").await;
+    }
+    let end = tokio::time::Instant::now() + Duration::from_secs(10);
+    let first = loop {
+        let page = get(&server, "/api/default/log?limit=2").await.json;
+        if page["compactedTo"] == 5 {
+            break page;
+        }
+        assert!(tokio::time::Instant::now() < end, "the log is compacted soon: {page}");
+    };
+    let clocks = |page: &Value| -> Vec<u64> {
+        let changes = page["changes"].as_array().expect("changes").iter();
+        changes.map(|change| change["clock"].as_u64().expect("a clock")).collect()
+    };
+    assert_eq!(clocks(&first), [3, 4]);
+    let rest = get(&server, "/api/default/log?after=4&compactedTo=5").await.json;
+    assert_eq!((clocks(&rest), &rest["head"]), (vec![5, 6], &json!(6)));
+    let unnamed = get(&server, "/api/default/log?after=4").await;
+    assert_eq!((unnamed.status, code(&unnamed.json)), (410, "LOG_TRUNCATED"));
+    assert_eq!(put(&server, retention, r#"{"latest":1}"#).await.status, 400);
+}
+
+#[tokio::test]
 async fn a_reader_ahead_of_the_log_is_told_so_and_one_at_its_head_gets_nothing_new() {
     let server = start();
     put(&server, "/api/default/types/T/k", "1").await;
     let at_head = get(&server, "/api/default/log?after=1").await;
-    assert_eq!((at_head.status, &at_head.json), (200, &json!({"changes": [], "head": 1})));
+    assert_eq!(
+        (at_head.status, &at_head.json),
+        (200, &json!({"changes": [], "head": 1, "compactedTo": 0}))
+    );
     let ahead = get(&server, "/api/default/log?after=2").await;
     assert_eq!((ahead.status, code(&ahead.json)), (409, "LOG_POSITION_AHEAD"));
 }

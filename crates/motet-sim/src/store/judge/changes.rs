@@ -9,7 +9,7 @@ use crate::store::engine::Decided;
 use crate::store::model::body::KEYS;
 use crate::store::model::draft::Draft;
 use crate::store::model::rules::TYPES;
-use crate::store::model::{Doc, Docs, Entry, Id, Model};
+use crate::store::model::{Doc, Docs, Id, Model};
 
 /// What a log entry takes beside its key and value, by the documentation of retention.
 const ENTRY_OVERHEAD_BYTES: u64 = 48;
@@ -126,17 +126,7 @@ fn replay<'r>(
         }
         last[place(id)] = Some((entry.clock, entry));
         model.head = entry.clock;
-        model.log.push_back(Entry {
-            clock: entry.clock,
-            id,
-            op: entry.op,
-            previous: entry.previous,
-            time: entry.time,
-            origin: entry.origin,
-            transaction: entry.transaction,
-            total_bytes: entry.total_bytes,
-            json: entry.json.clone(),
-        });
+        model.log.push_back(entry.of(id));
     }
     let changes = decided.outcome.as_ref().map_or(0, |written| written.changes);
     holds("clock", model.head == before + changes, || {

@@ -37,9 +37,11 @@ pub(crate) fn decided(model: &mut Model, call: &MadeCall, decided: &Decided) -> 
             rejected(model, call, decided, error)
         }
         Ok(written) => {
-            let raw = Raw::parse(&written.writes).map_err(|why| ("clock", why))?;
+            let raw = Raw::parse(&written.writes, model.head).map_err(|why| ("clock", why))?;
             let (first, time) = (model.head, decided.stamp.number());
+            retention::apply(model, call, decided.wall_ms, &raw)?;
             accepted(model, call, decided, &raw)?;
+            retention::check(model)?;
             if !written.writes.is_empty() {
                 holds("clock", time > model.time, || format!("{time} after {}", model.time))?;
                 model.time = time;
@@ -131,7 +133,7 @@ fn rejected(model: &Model, call: &MadeCall, decided: &Decided, error: &Error) ->
             (!found).then_some(ErrorCode::IndexNotFound)
         }
         Asked::Pin(_, after) => after
-            .is_some_and(|after| after + 1 < model.kept_from())
+            .is_some_and(|after| !model.has_all_after(after))
             .then_some(ErrorCode::LogTruncated),
         Asked::Define(..) | Asked::SetRetention(_) | Asked::Maintain => None,
     };
@@ -162,7 +164,6 @@ fn accepted(model: &mut Model, call: &MadeCall, decided: &Decided, raw: &Raw) ->
             changes::apply(model, call, decided, raw, effect)
         }
         Asked::Maintain => {
-            retention::trimmed(model, decided.wall_ms, &raw.trimmed)?;
             let mut draft = Draft::new(model, now_ms);
             let expired = raw.entries.iter().filter(|entry| entry.op == Op::Expire);
             for entry in expired {
@@ -196,7 +197,7 @@ fn pinned(model: &mut Model, slot: u8, after: Option<u64>) -> Verdict {
         return Ok(());
     };
     model.pins.insert(slot, after);
-    holds("clock", after + 1 >= model.kept_from(), || {
+    holds("clock", model.has_all_after(after), || {
         format!("{after} was pinned in a log from {}", model.kept_from())
     })
 }

@@ -5,6 +5,8 @@ use motet_store::Op;
 use motet_store::engine::{Table, Writes};
 use serde_json::Value;
 
+use crate::store::model::{Entry, Id};
+
 /// A log entry as it lies in the log.
 #[derive(Debug)]
 pub(super) struct RawEntry {
@@ -20,6 +22,23 @@ pub(super) struct RawEntry {
     pub(super) json: Option<Vec<u8>>,
 }
 
+impl RawEntry {
+    /// The entry of this document.
+    pub(super) fn of(&self, id: Id) -> Entry {
+        Entry {
+            clock: self.clock,
+            id,
+            op: self.op,
+            previous: self.previous,
+            time: self.time,
+            origin: self.origin,
+            transaction: self.transaction,
+            total_bytes: self.total_bytes,
+            json: self.json.clone(),
+        }
+    }
+}
+
 /// A document as it lies in the documents.
 #[derive(Debug)]
 pub(super) struct RawDocument {
@@ -32,6 +51,8 @@ pub(super) struct RawDocument {
 #[derive(Debug, Default)]
 pub(super) struct Raw {
     pub(super) entries: Vec<RawEntry>,
+    /// Entries of changes that were there before.
+    pub(super) again: Vec<RawEntry>,
     /// Clocks whose entries it removed.
     pub(super) trimmed: Vec<u64>,
     /// Type number and key, and what is there then.
@@ -41,7 +62,8 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    pub(super) fn parse(writes: &Writes) -> Result<Self, String> {
+    /// Reads what was written to a log that ended at this clock.
+    pub(super) fn parse(writes: &Writes, head: u64) -> Result<Self, String> {
         let mut raw = Self::default();
         for (table, key, value) in writes.iter() {
             match table {
@@ -50,7 +72,8 @@ impl Raw {
                     let clock = clock.map_err(|_| "a key of the log is no clock".to_owned())?;
                     match value {
                         None => raw.trimmed.push(clock),
-                        Some(bytes) => raw.entries.push(entry(clock, bytes)?),
+                        Some(bytes) if clock > head => raw.entries.push(entry(clock, bytes)?),
+                        Some(bytes) => raw.again.push(entry(clock, bytes)?),
                     }
                 }
                 Table::Documents => {

@@ -192,21 +192,29 @@ impl Search {
 pub(crate) fn read_log(env: &Env, model: &Model, back: u64) -> Verdict {
     let after = model.head.saturating_sub(back);
     let (found, limit) = (env.log().read(Clock::new(after), 25), 25);
-    if after < model.head && after + 1 < model.kept_from() {
+    if after < model.head && !model.has_all_after(after) {
         let truncated = matches!(&found, Err(Error::LogTruncated { kept_from, .. })
             if kept_from.number() == model.kept_from());
         return holds("tail", truncated, || format!("a log that is gone gave {found:?}"));
     }
     let found = found.map_err(|error| ("tail", format!("the log cannot be read: {error}")))?;
-    let expected = model.head.saturating_sub(after).min(limit);
-    holds("clock", found.len() as u64 == expected, || {
-        format!("{} changes after {after}, expected were {expected}", found.len())
+    compare_changes(model, after, limit, &found)
+}
+
+/// A page of the log is what lies there.
+pub(crate) fn compare_changes(
+    model: &Model,
+    after: u64,
+    limit: usize,
+    found: &[Change],
+) -> Verdict {
+    let expected: Vec<_> = model.entries_after(after).take(limit).collect();
+    holds("clock", found.len() == expected.len(), || {
+        format!("{} changes after {after}, expected were {}", found.len(), expected.len())
     })?;
-    for (place, change) in found.iter().enumerate() {
-        let clock = after + 1 + place as u64;
-        let entry = model.entry(clock);
-        holds("clock", entry.is_some_and(|entry| is_same(entry, change)), || {
-            format!("the change {clock} is read as {change:?}")
+    for (entry, change) in expected.into_iter().zip(found) {
+        holds("clock", is_same(entry, change), || {
+            format!("the change {} is read as {change:?}", entry.clock)
         })?;
     }
     Ok(())
@@ -254,6 +262,10 @@ pub(crate) fn describe(env: &Env, model: &Model, kind: u8) -> Verdict {
     let retention = env.retention().map_err(failed)?;
     holds("catalog", retention == model.kept.to_store(), || {
         format!("the log keeps {retention:?}")
+    })?;
+    let compacted_to = env.log().compacted_to().map_err(failed)?.number();
+    holds("catalog", compacted_to == model.whole().map_or(0, |part| part.to), || {
+        format!("the log is compacted up to {compacted_to}, {:?}", model.compacted)
     })?;
     let pins = env.log().pins().map_err(failed)?;
     let own = model.pins.iter().map(|(slot, after)| (pin_name(*slot), Clock::new(*after)));

@@ -39,8 +39,11 @@ pub(crate) fn check(core: &Core, model: &Model, now_ms: u64) -> Verdict {
             },
         )?;
     }
+    holds("clock", model.whole().is_some() == model.kept.latest, || {
+        format!("the log has {:?} with {:?}", model.compacted, model.kept)
+    })?;
     let clocks = log_clocks(core);
-    let expected = model.log.iter().map(|entry| entry.clock);
+    let expected = model.entries_after(0).map(|entry| entry.clock);
     holds("clock", expected.eq(clocks.iter().copied()), || {
         format!("the log holds {} entries instead of {}", clocks.len(), model.log.len())
     })

@@ -79,6 +79,17 @@ pub(crate) struct Kept {
     pub(crate) age_ms: Option<u64>,
     pub(crate) bytes: Option<u64>,
     pub(crate) pin_bytes: u64,
+    pub(crate) latest: bool,
+}
+
+/// The part of the log that has the latest change of each document and no other.
+#[derive(Debug, Default)]
+pub(crate) struct Compacted {
+    /// Up to here.
+    pub(crate) to: u64,
+    /// Whether none is missing.
+    pub(crate) is_whole: bool,
+    pub(crate) entries: BTreeMap<u64, Entry>,
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +99,9 @@ pub(crate) struct Model {
     pub(crate) head: u64,
     /// The time of the last decider that wrote anything: what had expired then, counts no more.
     pub(crate) time: u64,
+    /// The log, but for its compacted part.
     pub(crate) log: VecDeque<Entry>,
+    pub(crate) compacted: Option<Compacted>,
     pub(crate) kept: Kept,
     /// The clocks after which the log is pinned, by the number of their name.
     pub(crate) pins: BTreeMap<u8, u64>,
@@ -183,7 +196,7 @@ impl Model {
     /// An empty environment, whose log is kept up to 1 GiB.
     pub(crate) fn new() -> Self {
         Self {
-            kept: Kept { age_ms: None, bytes: Some(1 << 30), pin_bytes: 10 << 30 },
+            kept: Kept { bytes: Some(1 << 30), pin_bytes: 10 << 30, ..Kept::default() },
             ..Self::default()
         }
     }
@@ -228,14 +241,30 @@ impl Model {
         &self.kinds[usize::from(kind)]
     }
 
-    /// The first clock that the log still has.
+    /// The first clock from which on the log has no gaps.
     pub(crate) fn kept_from(&self) -> u64 {
         self.log.front().map_or(self.head + 1, |entry| entry.clock)
     }
 
     /// The lowest clock after which the log is pinned and still whole.
     pub(crate) fn pinned(&self) -> Option<u64> {
-        self.pins.values().copied().filter(|after| after + 1 >= self.kept_from()).min()
+        self.pins.values().copied().filter(|after| self.has_all_after(*after)).min()
+    }
+
+    /// The compacted part, if no change is missing in it.
+    pub(crate) fn whole(&self) -> Option<&Compacted> {
+        self.compacted.as_ref().filter(|compacted| compacted.is_whole)
+    }
+
+    /// Whether who has read everything up to this clock misses nothing of what came after it.
+    pub(crate) fn has_all_after(&self, after: u64) -> bool {
+        after + 1 >= self.kept_from() || (after == 0 && self.whole().is_some())
+    }
+
+    /// The changes that are there after this clock.
+    pub(crate) fn entries_after(&self, after: u64) -> impl Iterator<Item = &Entry> {
+        let latest = self.compacted.iter().flat_map(|compacted| compacted.entries.values());
+        latest.chain(&self.log).filter(move |entry| entry.clock > after)
     }
 
     pub(crate) fn total_bytes(&self) -> u64 {
@@ -251,6 +280,9 @@ impl Model {
 impl Kept {
     pub(crate) fn to_store(self) -> Retention {
         let mut retention = Retention::everything().pin_bytes(self.pin_bytes);
+        if self.latest {
+            retention = retention.latest();
+        }
         if let Some(age_ms) = self.age_ms {
             retention = retention.age(Duration::from_millis(age_ms));
         }

@@ -15,6 +15,7 @@ use super::fault::Fault;
 use super::judge::{self, Verdict};
 use super::model::Model;
 use super::model::rules::TYPES;
+use super::pager::Pager;
 use super::process::Process;
 use super::schedule::Setup;
 use super::tail::{BACKSTOP_MS, Looked};
@@ -102,7 +103,7 @@ impl World {
             Action::Begin => self.begin(place),
             Action::ReadInside(read) => self.read_inside(place, read),
             Action::WriteInside(write) => self.write_inside(place, write),
-            Action::Read(_) | Action::ReadLog(_) | Action::Describe(_) => {
+            Action::Read(_) | Action::ReadLog(_) | Action::ReadPage(_) | Action::Describe(_) => {
                 self.read(place, &step.action)
             }
             Action::SetClock(offset_ms) => {
@@ -142,6 +143,7 @@ impl World {
         match action {
             Action::Read(read) => judge::reads::read(env, &self.model, now_ms, read),
             Action::ReadLog(back) => judge::reads::read_log(env, &self.model, *back),
+            Action::ReadPage(limit) => Pager::read(&mut process.pager, env, &self.model, *limit),
             Action::Describe(kind) => judge::reads::describe(env, &self.model, *kind),
             _ => Ok(()),
         }
@@ -235,6 +237,7 @@ impl World {
                 self.read(0, &Action::Read(read))?;
             }
         }
-        self.read(0, &Action::ReadLog(25))
+        self.read(0, &Action::ReadLog(25))?;
+        self.read(0, &Action::ReadPage(usize::MAX))
     }
 }

@@ -40,6 +40,8 @@ pub(super) fn of(operation: &Operation) -> Vec<Parameter> {
     if follows_clocks {
         let about = "Only changes after this clock.";
         parameters.push(optional("after", ParameterIn::Query, integer(0.0, None), about));
+        let about = "The `compactedTo` of the page before.";
+        parameters.push(optional("compactedTo", ParameterIn::Query, integer(0.0, None), about));
     }
     if follows_keys {
         let about = "Only documents with keys after this one.";
