@@ -272,6 +272,8 @@ fn readers_that_were_killed_do_not_keep_the_file_growing() {
         reader.kill();
         round();
     }
+    // However fast this machine writes: what counts is for how long it does so into new pages.
+    let killed = Instant::now();
     let mut last = (round(), Instant::now());
     until("an end of the growth", 20, || {
         let bytes = round();
@@ -280,8 +282,9 @@ fn readers_that_were_killed_do_not_keep_the_file_growing() {
         }
         last.1.elapsed() > Duration::from_secs(2)
     });
-    println!("the file has {} bytes, {} in use", last.0, engine.used_bytes().unwrap());
-    assert!(last.0 < 64 << 20, "{} bytes", last.0);
+    let grew = last.1 - killed;
+    println!("{} bytes, {} in use, after {grew:?}", last.0, engine.used_bytes().unwrap());
+    assert!(grew < Duration::from_secs(5), "it grew for {grew:?}");
 }
 
 #[test]
