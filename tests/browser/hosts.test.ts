@@ -1,5 +1,6 @@
 /** B4: which host runs the node when others cannot. */
 import assert from "node:assert/strict";
+import type { RequestListener } from "node:http";
 import { describe, test } from "node:test";
 import type { ConnectOptions, HostPreference } from "motet";
 import { BusFixture, faults, NO_FAULTS } from "./bus-fixture.ts";
@@ -9,6 +10,20 @@ import type { Tab } from "./driver/index.ts";
 const TOPIC = "prices";
 const SPACING_MS = 20;
 const SOON_MS = 15_000;
+
+function script(text: string): RequestListener {
+  return (_, response) => response.setHeader("content-type", "text/javascript").end(text);
+}
+
+function answering(text: string): RequestListener {
+  return script(`addEventListener("message", () => postMessage(${text}));`);
+}
+
+const SCRIPTS = {
+  "/silent.js": script("export {};"),
+  "/newer.js": answering(`{ started: false, code: "FROM_A_LATER_BUILD", detail: "why" }`),
+  "/older.js": answering(`{ started: false, error: { code: 45 } }`),
+};
 
 type Broken = "throws" | "missing" | "works";
 
@@ -68,16 +83,12 @@ describe("B4: the order of hosts", () => {
   const scripts: readonly (readonly [string, Partial<ConnectOptions>, RegExp])[] = [
     ["cannot be loaded", { workerUrl: "/nowhere.js" }, /^worker: the script cannot be loaded$/],
     ["never answers", { workerUrl: "/silent.js" }, /^worker: no answer$/],
+    ["answers with a code of another build", { workerUrl: "/newer.js" }, /^worker: NODE_UNAVAILABLE: .*FROM_A_LATER_BUILD: why/],
+    ["answers in the form of another build", { workerUrl: "/older.js" }, /^worker: NODE_UNAVAILABLE: .*undefined: undefined/],
   ];
   for (const [what, connect, reason] of scripts) {
     test(`B4: a worker whose script ${what} counts as absent`, async (t) => {
-      const bus = await BusFixture.start(t, {
-        site: {
-          handlers: {
-            "/silent.js": (_, response) => response.setHeader("content-type", "text/javascript").end("export {};"),
-          },
-        },
-      });
+      const bus = await BusFixture.start(t, { site: { handlers: SCRIPTS } });
       const tab = await bus.open({ connect: { ...connect, autoStart: false } });
       const found = await startBroken(tab, "works", "works");
       assert.equal(found.kind, "shared-worker");

@@ -49,6 +49,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 fn search(target: &Target, seconds: u64) -> Result<()> {
+    let seeds = target.folder.join("corpus").join(&target.name);
+    if !seeds.is_dir() {
+        bail!("{} has no inputs to begin with: put one there", seeds.display());
+    }
     let found = root().join("target/fuzz/corpus").join(&target.name);
     fs::create_dir_all(&found)?;
     let mut fuzz = cargo();
@@ -60,7 +64,7 @@ fn search(target: &Target, seconds: u64) -> Result<()> {
         .arg(&target.name)
         // What is found goes into the first folder; the seeds stay as they are.
         .arg(found)
-        .arg(target.folder.join("corpus").join(&target.name))
+        .arg(seeds)
         .args([
             "--",
             &format!("-max_total_time={seconds}"),

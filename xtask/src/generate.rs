@@ -49,8 +49,8 @@ fn markdown() -> String {
     let mut text = format!(
         "# Errors\n\n\
          Every error that reaches an application or crosses a wire has a stable code. The name is\n\
-         the same in Rust, in TypeScript, in log lines and here; the number travels between\n\
-         contexts. *Retryable* means that the same call may succeed later unchanged. The npm\n\
+         the same in Rust, in TypeScript, in log lines and here; the number travels in\n\
+         frames. *Retryable* means that the same call may succeed later unchanged. The npm\n\
          package leaves the codes of `{STORE}` out of its table: none of its calls meets them.\n\n\
          This page is made from `{SOURCE}` by `cargo xtask generate`.\n"
     );

@@ -41,3 +41,23 @@ impl Rng {
         Self::from_seed(seed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Figures of ChaCha8 with this key and a stream of zero: recorded seeds of the simulator name the
+    /// same runs as long as they are.
+    #[test]
+    fn a_seed_gives_the_same_numbers_with_every_build() {
+        let mut rng = Rng::from_seed([7; 32]);
+        let drawn = [rng.u64(), rng.u64(), rng.fork().u64(), rng.u64()];
+        let known = [
+            4_115_934_089_738_703_076,
+            15_345_232_379_140_719_590,
+            11_358_471_265_730_213_869,
+            11_973_046_522_584_717_121,
+        ];
+        assert_eq!(drawn, known);
+    }
+}

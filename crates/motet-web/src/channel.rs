@@ -30,7 +30,7 @@ impl Channel {
         name: &str,
         listener: impl Fn(JsValue) + 'static,
     ) -> Result<Self, JsValue> {
-        Self::with(name, on_message(listener))
+        Self::hearing(name, on_message(listener))
     }
 
     /// A channel for posting that also tells when others post on it; what they post is not read.
@@ -40,10 +40,10 @@ impl Channel {
     /// As for [`Channel::open`].
     #[cfg(feature = "node")]
     pub(crate) fn overhear(name: &str, heard: impl Fn() + 'static) -> Result<Self, JsValue> {
-        Self::with(name, Callback::new(move |_| heard()))
+        Self::hearing(name, Callback::new(move |_| heard()))
     }
 
-    fn with(name: &str, listener: Callback) -> Result<Self, JsValue> {
+    fn hearing(name: &str, listener: Callback) -> Result<Self, JsValue> {
         let channel = BroadcastChannel::new(name)?;
         channel.set_onmessage(Some(listener.as_ref().unchecked_ref()));
         // What cannot be read is no packet: the listener counts it.

@@ -2,7 +2,7 @@ import { Bus, type TopicMap } from "./bus.js";
 import { MotetError } from "./error.js";
 import { nodeModule, pageModule } from "./host.js";
 import { checkOptions, pageFingerprint, type ConnectOptions } from "./options.js";
-import { text } from "./refusal.js";
+import { text } from "./thrown.js";
 import { Session } from "./session.js";
 import initPage from "./wasm/page/motet_web.js";
 

@@ -1,7 +1,8 @@
 import { ERRORS, errorCode, type ErrorCode, type Severity } from "./errors.js";
-import { Refusal, text } from "./refusal.js";
+import { Refusal } from "./refusal.js";
+import { text } from "./thrown.js";
 
-/** What WebAssembly and workers say of an error: numbers and texts, nothing that is in the table. */
+/** What WebAssembly says of an error: numbers and texts, nothing that is in the table. */
 export interface ErrorObject {
   readonly code: number;
   readonly serverCode?: number;
@@ -31,7 +32,7 @@ export class MotetError extends Error {
 
   constructor(code: ErrorCode, more: Omit<ErrorObject, "code"> & { readonly cause?: unknown } = {}) {
     const row = ERRORS[code];
-    const about = more.detail === undefined ? "" : ` (${more.detail})`;
+    const about = more.detail ? ` (${more.detail})` : "";
     super(`${code}: ${row.message}${about} ${row.nextStep}`, more.cause === undefined ? undefined : { cause: more.cause });
     this.code = code;
     this.number = row.number;
@@ -43,12 +44,29 @@ export class MotetError extends Error {
     this.retryAfterMs = more.retryAfterMs;
   }
 
-  /** The exception for what the core says. */
+  /**
+   * The exception for what the core says.
+   * @internal
+   */
   static from(object: ErrorObject, cause?: unknown): MotetError {
-    return new MotetError(errorCode(object.code) ?? "NODE_UNAVAILABLE", { ...object, cause });
+    return new MotetError(errorCode(object.code) ?? "UNRECOGNISED", { ...object, cause });
   }
 
-  /** The exception for what stopped a node's start. */
+  /**
+   * The exception for what a host says that could not start a node. It may be of another build, so its code is one of
+   * this table or none.
+   * @internal
+   */
+  static refused(code: unknown, detail: unknown): MotetError {
+    if (typeof code === "string" && Object.hasOwn(ERRORS, code))
+      return new MotetError(code as ErrorCode, { detail: String(detail) });
+    return new MotetError("NODE_UNAVAILABLE", { detail: `${String(code)}: ${String(detail)}` });
+  }
+
+  /**
+   * The exception for what stopped a node's start.
+   * @internal
+   */
   static of(thrown: unknown): MotetError {
     if (thrown instanceof MotetError) return thrown;
     if (thrown instanceof Refusal) return new MotetError(thrown.code, { detail: thrown.message, cause: thrown.cause });

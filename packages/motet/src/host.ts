@@ -2,7 +2,7 @@ import { MotetError } from "./error.js";
 import { compile } from "./module.js";
 import type { NodeOptions, NodeStart, NodeStarted } from "./node-message.js";
 import type { ConnectOptions, HostPreference } from "./options.js";
-import { text } from "./refusal.js";
+import { text } from "./thrown.js";
 import type { HostInUse, HostKind } from "./status.js";
 
 /** A node that runs, and how to end it. */
@@ -178,8 +178,10 @@ function answer(from: Worker | MessagePort, worker: Worker | SharedWorker, signa
       signal.removeEventListener("abort", givenUp);
       then();
     };
-    const heard = ({ data }: MessageEvent<NodeStarted>): void =>
-      settle(() => (data.started ? resolve() : reject(new MotetError(data.code, data))));
+    const heard = ({ data }: MessageEvent<NodeStarted>): void => {
+      const refused = data.started ? undefined : MotetError.refused(data.code, data.detail);
+      settle(() => (refused === undefined ? resolve() : reject(refused)));
+    };
     // A script that is blocked or missing says no more than this.
     const failed = (event: Event): void =>
       settle(() => reject(new Error((event as ErrorEvent).message || "the script cannot be loaded")));

@@ -1,4 +1,5 @@
-import { Refusal, text } from "./refusal.js";
+import { Refusal } from "./refusal.js";
+import { text } from "./thrown.js";
 
 /** The smallest module there is. */
 const EMPTY = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);

@@ -1,6 +1,7 @@
 import { compile } from "./module.js";
 import type { NodeStart, NodeStarted } from "./node-message.js";
-import { Refusal, text } from "./refusal.js";
+import { Refusal } from "./refusal.js";
+import { text } from "./thrown.js";
 import { ClusterNode, heldLocks, initSync } from "./wasm/node/motet_web.js";
 
 let ready: Promise<void> | undefined;

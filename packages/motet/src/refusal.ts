@@ -1,6 +1,6 @@
 import type { ErrorCode } from "./errors.js";
 
-/** Why a module cannot be compiled or a node not be started. A code alone: workers carry no texts of the error table. */
+/** Why a module cannot be compiled. A code alone: workers carry no texts of the error table. */
 export class Refusal extends Error {
   readonly code: ErrorCode;
 
@@ -8,9 +8,4 @@ export class Refusal extends Error {
     super(detail, { cause });
     this.code = code;
   }
-}
-
-/** Any thrown value as text. */
-export function text(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -15,7 +15,7 @@ import { ERROR_SOURCES, ErrorListeners, type ErrorSource } from "./listeners.js"
 import { coreHandler, GAP_REASONS, type Gap, type Handler, type Position } from "./message.js";
 import { fingerprint, messageSizeLimit, reconfigured, type ConnectOptions, type RestartConfig } from "./options.js";
 import { bytesAtLeast, isTooDeep, JSON_DEPTH_MAX } from "./payload.js";
-import { text } from "./refusal.js";
+import { text } from "./thrown.js";
 import { SnapshotCollector, type Snapshot } from "./snapshot.js";
 import { BUS_STATES, StatusCell, type BusStatus, type HostInUse } from "./status.js";
 import { SUBSCRIPTION_STATES, SubscriptionCell } from "./subscription.js";

@@ -92,7 +92,7 @@ impl<P: Clone> Out<P> {
     }
 
     /// Says messages to all pages. They overtake everything else: handlers wait for them, and
-    /// channels have no mutual order.
+    /// channels have no mutual order. A page that is catching up holds what comes before its answer.
     pub(crate) fn data(&mut self, shard: u8, packet: NodePacket<P>) {
         self.data.push_back(NodeOutput::Data { shard, packet });
     }

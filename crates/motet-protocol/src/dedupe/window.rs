@@ -53,19 +53,18 @@ impl<I: Clone + Ord> MessageWindow<I> {
     }
 
     /// Notes an id, and says whether it is new. `awake` is waking time. Takes the time to find a
-    /// place in a sorted vector of as many ids as the window holds.
+    /// place in a sorted vector of as many ids as the window holds, and to move as many at most.
     pub fn insert(&mut self, awake: Instant, id: I) -> bool {
         while self.order.front().is_some_and(|(seen, _)| awake - *seen >= self.lifetime) {
             self.forget_oldest();
         }
-        if self.ids.contains_key(&id) {
+        if self.ids.try_insert(id.clone(), ()).is_some() {
             self.repeats += 1;
             return false;
         }
         if self.order.len() == self.capacity {
             self.forget_oldest();
         }
-        self.ids.insert(id.clone(), ());
         self.order.push_back((awake, id));
         true
     }

@@ -3,7 +3,7 @@
 //! Opening a channel takes the browser longer than all else that a node does for a message, so
 //! those in use stay open.
 
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 use std::rc::Rc;
 
 use motet_cluster::ClusterName;
@@ -12,63 +12,78 @@ use wasm_bindgen::prelude::*;
 
 use crate::channel::Channel;
 
-/// So many stay open: the topics' owners, and those whose publications this node sends.
-const OPEN_MAX: usize = 8;
-/// An open channel hears what others post on it. One that has heard more than this since it was
-/// posted on last costs more than it saves.
+/// So many are remembered: the topics' owners, and those whose publications this node sends.
+const KNOWN_MAX: usize = 8;
+/// An open channel hears what others post on it, payloads with it. One that has heard more than this
+/// since it was posted on last costs more than it saves, and is shut.
 const OVERHEARD_MAX: u32 = 4;
+/// For so many posts an inbox that was shut is opened for each alone. Then it is tried again, so that
+/// where many post in turn, what is overheard is no more than a third of what is said.
+const SHUT_POSTS: u32 = 16;
 
 pub(super) struct Inboxes {
     cluster: ClusterName,
     /// The one that was posted on last comes last.
-    open: Rc<RefCell<Vec<Inbox>>>,
+    known: Rc<RefCell<Vec<Inbox>>>,
 }
 
 struct Inbox {
     of: NodeId,
-    channel: Channel,
-    overheard: Rc<Cell<u32>>,
+    channel: Option<Channel>,
+    overheard: u32,
+    /// Posts before it is kept open again.
+    shut_for: u32,
 }
 
 impl Inboxes {
     pub(super) fn new(cluster: ClusterName) -> Self {
-        Self { cluster, open: Rc::default() }
+        Self { cluster, known: Rc::default() }
     }
 
     /// Posts to a node; one that has gone meanwhile hears nothing.
     pub(super) fn post(&self, to: NodeId, message: &JsValue) {
-        let Ok(inbox) = self.take(to).map_or_else(|| self.open(to), Ok) else { return };
-        inbox.overheard.set(0);
+        let mut inbox = self.take(to);
+        inbox.overheard = 0;
+        let Ok(channel) = inbox.channel.take().map_or_else(|| self.open(to), Ok) else { return };
         // What is posted can be copied: it came from other contexts, or from the codec.
-        drop(inbox.channel.post(message));
-        let mut open = self.open.borrow_mut();
-        if open.len() >= OPEN_MAX {
-            open.remove(0);
+        drop(channel.post(message));
+        if inbox.shut_for == 0 {
+            inbox.channel = Some(channel);
+        } else {
+            inbox.shut_for -= 1;
         }
-        open.push(inbox);
+        self.known.borrow_mut().push(inbox);
     }
 
     pub(super) fn close_all(&self) {
-        self.open.take();
+        self.known.take();
     }
 
-    fn take(&self, of: NodeId) -> Option<Inbox> {
-        let mut open = self.open.borrow_mut();
-        let index = open.iter().position(|inbox| inbox.of == of)?;
-        Some(open.remove(index))
-    }
-
-    fn open(&self, of: NodeId) -> Result<Inbox, JsValue> {
-        let overheard = Rc::new(Cell::new(0));
-        let (open, heard) = (Rc::downgrade(&self.open), overheard.clone());
-        let channel = Channel::overhear(&self.cluster.inbox_channel(of), move || {
-            heard.set(heard.get() + 1);
-            if heard.get() > OVERHEARD_MAX
-                && let Some(open) = open.upgrade()
-            {
-                open.borrow_mut().retain(|inbox| inbox.of != of);
+    /// Takes an inbox out, or makes room for a new one.
+    fn take(&self, of: NodeId) -> Inbox {
+        let mut known = self.known.borrow_mut();
+        match known.iter().position(|inbox| inbox.of == of) {
+            Some(index) => known.remove(index),
+            None => {
+                if known.len() >= KNOWN_MAX {
+                    known.remove(0);
+                }
+                Inbox { of, channel: None, overheard: 0, shut_for: 0 }
             }
-        })?;
-        Ok(Inbox { of, channel, overheard })
+        }
+    }
+
+    fn open(&self, of: NodeId) -> Result<Channel, JsValue> {
+        let known = Rc::downgrade(&self.known);
+        Channel::overhear(&self.cluster.inbox_channel(of), move || {
+            let Some(known) = known.upgrade() else { return };
+            let mut known = known.borrow_mut();
+            let Some(inbox) = known.iter_mut().find(|inbox| inbox.of == of) else { return };
+            inbox.overheard += 1;
+            if inbox.overheard > OVERHEARD_MAX {
+                inbox.channel = None;
+                inbox.shut_for = SHUT_POSTS;
+            }
+        })
     }
 }
