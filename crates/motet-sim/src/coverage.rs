@@ -1,73 +1,59 @@
-//! Which faults struck while a route was at which stage.
+//! Which faults struck what.
 
 use std::fmt;
 
-use crate::faults::Fault;
-
-/// How far a route is, as others see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// Decided, not yet confirmed.
-    Assigned,
-    /// The owner is subscribing.
-    Subscribing,
-    /// The owner is subscribed.
-    Subscribed,
-    /// The server refused it.
-    Failed,
-    /// The old owner has yet to release it.
-    Handoff,
-}
-
-impl Stage {
-    /// Every stage.
-    pub const ALL: [Self; 5] =
-        [Self::Assigned, Self::Subscribing, Self::Subscribed, Self::Failed, Self::Handoff];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Assigned => "assigned",
-            Self::Subscribing => "subscribing",
-            Self::Subscribed => "subscribed",
-            Self::Failed => "failed",
-            Self::Handoff => "handoff",
-        }
-    }
-}
-
-/// How often each fault struck with a route at each stage.
-#[derive(Clone, Debug)]
+/// How often what a row is named after met what a column is.
+#[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    cells: [[u64; Stage::ALL.len()]; Fault::ALL.len()],
-}
-
-impl Default for Coverage {
-    fn default() -> Self {
-        Self { cells: [[0; Stage::ALL.len()]; Fault::ALL.len()] }
-    }
+    /// What the rows are.
+    of: &'static str,
+    columns: Vec<&'static str>,
+    /// Cells that cannot be are `None`.
+    rows: Vec<(&'static str, Vec<Option<u64>>)>,
 }
 
 impl Coverage {
-    pub(crate) fn mark(&mut self, fault: Fault, stage: Stage) {
-        self.cells[fault as usize][stage as usize] += 1;
+    /// An empty table; `can_be` says for a row and a column whether they can meet.
+    pub(crate) fn new(
+        of: &'static str,
+        rows: &[&'static str],
+        columns: &[&'static str],
+        can_be: impl Fn(usize, usize) -> bool,
+    ) -> Self {
+        let cells = |row| {
+            let cell = |column| can_be(row, column).then_some(0);
+            (0..columns.len()).map(cell).collect()
+        };
+        let rows = rows.iter().enumerate().map(|(row, name)| (*name, cells(row)));
+        Self { of, columns: columns.to_vec(), rows: rows.collect() }
     }
 
-    pub(crate) fn add(&mut self, other: &Self) {
-        for (row, others) in self.cells.iter_mut().zip(&other.cells) {
-            for (cell, more) in row.iter_mut().zip(others) {
+    pub(crate) fn mark(&mut self, row: usize, column: usize) {
+        if let Some(cell) = &mut self.rows[row].1[column] {
+            *cell += 1;
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        if self.rows.is_empty() {
+            *self = other;
+            return;
+        }
+        for ((_, cells), (_, others)) in self.rows.iter_mut().zip(other.rows) {
+            for (cell, more) in cells.iter_mut().flatten().zip(others.into_iter().flatten()) {
                 *cell += more;
             }
         }
     }
 
-    /// Fault and stage of every cell that stayed empty.
+    /// Row and column of every cell that stayed empty.
     #[must_use]
     pub fn empty_cells(&self) -> Vec<String> {
         let mut empty = Vec::new();
-        for fault in Fault::ALL {
-            for stage in Stage::ALL {
-                if self.cells[fault as usize][stage as usize] == 0 {
-                    empty.push(format!("{} x {}", fault.name(), stage.name()));
+        for (row, cells) in &self.rows {
+            for (cell, column) in cells.iter().zip(&self.columns) {
+                if *cell == Some(0) {
+                    empty.push(format!("{row} x {column}"));
                 }
             }
         }
@@ -77,14 +63,17 @@ impl Coverage {
 
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<24}", "fault")?;
-        for stage in Stage::ALL {
-            write!(f, "{:>12}", stage.name())?;
+        write!(f, "{:<24}", self.of)?;
+        for column in &self.columns {
+            write!(f, "{column:>13}")?;
         }
-        for fault in Fault::ALL {
-            write!(f, "\n{:<24}", fault.name())?;
-            for stage in Stage::ALL {
-                write!(f, "{:>12}", self.cells[fault as usize][stage as usize])?;
+        for (row, cells) in &self.rows {
+            write!(f, "\n{row:<24}")?;
+            for cell in cells {
+                match cell {
+                    Some(count) => write!(f, "{count:>13}")?,
+                    None => write!(f, "{:>13}", "-")?,
+                }
             }
         }
         Ok(())

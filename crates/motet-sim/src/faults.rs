@@ -7,8 +7,9 @@ use motet_cluster::node::NodePacket;
 use motet_cluster::table::{Route, RouteState};
 use motet_protocol::NodeId;
 
-use crate::coverage::Stage;
+use crate::coverage::Coverage;
 use crate::schedule::{Action, Aim};
+use crate::stage::Stage;
 use crate::world::context::{AppCall, ContextId, Task};
 use crate::world::event::{Event, Later};
 use crate::world::tab::TabState;
@@ -84,6 +85,11 @@ faults! {
     LocksVanish "locks vanish";
     /// Another tab opens.
     LateTab "late tab";
+}
+
+/// The table of which faults struck a route at which stage.
+pub(crate) fn coverage() -> Coverage {
+    Coverage::new("fault", &Fault::ALL.map(Fault::name), &Stage::ALL.map(Stage::name), |_, _| true)
 }
 
 /// What is known of a route from the frames on the wire.
@@ -277,7 +283,7 @@ impl World {
         self.checks.last_disturbance = self.now.max(self.checks.last_disturbance);
         self.note(|| format!("FAULT {} on tab {tab} for {duration} us ({aim:?})", fault.name()));
         for stage in stages {
-            self.coverage.mark(fault, stage);
+            self.coverage.mark(fault as usize, stage as usize);
         }
     }
 

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bus;
 pub mod coverage;
 mod driver;
 pub mod faults;
@@ -19,5 +20,6 @@ mod schedule;
 mod server;
 mod setup;
 pub mod shrink;
+mod stage;
 pub mod store;
 mod world;

@@ -2,21 +2,17 @@
 
 #![forbid(unsafe_code)]
 
-mod bus_command;
 mod simulated;
-mod store_command;
 
 use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Args, Parser, Subcommand};
-use motet_sim::run::{self, Failure};
+use motet_sim::run::{self, Failure, Totals};
 use motet_sim::shrink;
 
-use bus_command::Bus;
-use simulated::Simulated;
-use store_command::Store;
+use simulated::{Bus, Simulated, Store, summary};
 
 /// Runs seeded schedules: of the bus in a virtual browser, unless something else is named.
 #[derive(Debug, Parser)]
@@ -69,6 +65,14 @@ struct Options {
     no_shrink: bool,
 }
 
+impl Options {
+    /// How many threads.
+    fn threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().ok().map(usize::from);
+        self.jobs.or_else(all).unwrap_or(1)
+    }
+}
+
 /// Numbers of steps.
 #[derive(Clone, Debug)]
 struct Steps(Vec<usize>);
@@ -113,29 +117,37 @@ fn print(text: &str) {
 
 fn run_many<S: Simulated>(options: &Options, plant: Option<&'static str>) -> ExitCode {
     let started = Instant::now();
-    let progress = |seeds: u64, failed: usize| {
-        if seeds.is_multiple_of(500) && std::io::stderr().is_terminal() {
+    let progress = |totals: &Totals<S::Figures>| {
+        if totals.seeds.is_multiple_of(500) && std::io::stderr().is_terminal() {
             let mut stderr = std::io::stderr();
             // Progress is a courtesy: where it cannot be shown, nothing is amiss.
-            let _ = write!(stderr, "\r{seeds} seeds, {failed} failed");
+            let _ = write!(stderr, "\r{} seeds, {} failed", totals.seeds, totals.failed.len());
         }
     };
-    let found = S::run_seeds(options, plant, &progress);
-    if let Some((seed, failure)) = found.failed.iter().min_by_key(|(seed, _)| *seed) {
-        for (seed, failure) in &found.failed {
+    let totals = run::run_seeds(
+        options.from..options.from.saturating_add(options.seeds),
+        options.threads(),
+        options.failures,
+        &|| motet_sim::plants::switch_on(plant),
+        &|seed| S::run_seed(seed, None, false),
+        &progress,
+    );
+    if let Some((seed, failure)) = totals.failed.iter().min_by_key(|(seed, _)| *seed) {
+        for (seed, failure) in &totals.failed {
             print(&format!("seed {seed}: {}: {}", failure.check, failure.detail));
         }
         motet_sim::plants::switch_on(plant);
         explain::<S>(*seed, failure, options);
     }
+    let empty_cells = totals.coverage.empty_cells();
     if options.coverage {
-        print(&found.coverage);
-        for cell in &found.empty_cells {
+        print(&totals.coverage.to_string());
+        for cell in &empty_cells {
             print(&format!("empty: {cell}"));
         }
     }
-    print(&found.summary(started.elapsed().as_secs_f64()));
-    let holds = found.failed.is_empty() && (!options.coverage || found.empty_cells.is_empty());
+    print(&summary(&totals, started.elapsed().as_secs_f64()));
+    let holds = totals.failed.is_empty() && (!options.coverage || empty_cells.is_empty());
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -143,21 +155,23 @@ fn run_one<S: Simulated>(seed: u64, options: &Options, plant: Option<&'static st
     motet_sim::plants::switch_on(plant);
     let started = Instant::now();
     let keep = options.keep.as_ref().map(|steps| steps.0.as_slice());
-    let (found, trace) = S::run_seed(seed, keep, options.trace);
-    for line in &trace {
-        print(line);
+    let outcome = S::run_seed(seed, keep, options.trace);
+    for (at, text) in &outcome.trace {
+        print(&format!("{:>12.3} ms  {text}", *at as f64 / S::TRACE_MS));
     }
+    let mut totals = Totals::default();
+    totals.take(outcome);
     if options.coverage {
-        print(&found.coverage);
+        print(&totals.coverage.to_string());
     }
-    if let Some((_, failure)) = found.failed.first() {
+    if let Some((_, failure)) = totals.failed.first() {
         print(&format!("seed {seed}: {}: {}", failure.check, failure.detail));
         if keep.is_none() {
             explain::<S>(seed, failure, options);
         }
     }
-    print(&found.summary(started.elapsed().as_secs_f64()));
-    if found.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    print(&summary(&totals, started.elapsed().as_secs_f64()));
+    if totals.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Prints a failing schedule, shortened, and how to replay it.
@@ -170,8 +184,8 @@ fn explain<S: Simulated>(seed: u64, failure: &Failure, options: &Options) {
     }
     let steps = S::describe_steps(seed);
     let fails = |keep: &[usize]| {
-        let (found, _) = S::run_seed(seed, Some(keep), false);
-        found.failed.iter().any(|(_, other)| other.check == failure.check)
+        let found = S::run_seed(seed, Some(keep), false).violation;
+        found.is_some_and(|other| other.check == failure.check)
     };
     let keep = shrink::shrink(steps.len(), fails);
     print(&format!("shortened to {} of {} steps:", keep.len(), steps.len()));

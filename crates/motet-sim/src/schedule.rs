@@ -2,9 +2,9 @@
 
 use motet_protocol::Rng;
 
-use crate::coverage::Stage;
 use crate::faults::Fault;
 use crate::setup::Setup;
+use crate::stage::Stage;
 use crate::world::{MS, SECOND};
 
 /// Steps of a run, at least.

@@ -1,8 +1,9 @@
 //! What the command needs of a simulation.
 
-use motet_sim::run::Failure;
-
-use crate::Options;
+use motet_sim::bus::{self, Delivered};
+use motet_sim::run::{Figures, Outcome, Totals};
+use motet_sim::store::run::Written;
+use motet_sim::{plants, store};
 
 /// A simulation whose runs are decided by seeds.
 pub(crate) trait Simulated {
@@ -10,49 +11,60 @@ pub(crate) trait Simulated {
     const COMMAND: &str;
     /// The planted faults of what it simulates.
     const PLANTS: &[&str];
+    /// How much virtual time of its traces is a millisecond.
+    const TRACE_MS: f64;
+    /// What it counts.
+    type Figures: Figures;
 
-    /// Runs the seeds that are asked for; `progress` is told how many are done and have failed.
-    fn run_seeds(
-        options: &Options,
-        plant: Option<&'static str>,
-        progress: &(dyn Fn(u64, usize) + Sync),
-    ) -> Found;
-
-    /// Runs one seed with all of its steps, or only those that are named, and gives its trace.
-    fn run_seed(seed: u64, keep: Option<&[usize]>, trace: bool) -> (Found, Vec<String>);
+    /// Runs one seed with all of its steps, or only those that are named.
+    fn run_seed(seed: u64, keep: Option<&[usize]>, trace: bool) -> Outcome<Self::Figures>;
 
     /// The steps that a seed draws.
     fn describe_steps(seed: u64) -> Vec<String>;
 }
 
-/// What runs found.
-pub(crate) struct Found {
-    pub(crate) seeds: u64,
-    pub(crate) failed: Vec<(u64, Failure)>,
-    /// The table of faults, and its cells that stayed empty.
-    pub(crate) coverage: String,
-    pub(crate) empty_cells: Vec<String>,
-    /// What was done, in numbers.
-    pub(crate) figures: String,
-}
+/// The bus in a virtual browser.
+pub(crate) struct Bus;
 
-impl Found {
-    /// The closing line.
-    pub(crate) fn summary(&self, seconds: f64) -> String {
-        let (seeds, failed) = (self.seeds, self.failed.len());
-        format!("sim: {seeds} seeds, {failed} violations, {}, {seconds:.1} s", self.figures)
+impl Simulated for Bus {
+    const COMMAND: &str = "motet-sim";
+    const PLANTS: &[&str] = plants::ALL;
+    const TRACE_MS: f64 = 1_000.0;
+    type Figures = Delivered;
+
+    fn run_seed(seed: u64, keep: Option<&[usize]>, trace: bool) -> Outcome<Delivered> {
+        bus::run_seed(seed, keep, trace)
+    }
+
+    fn describe_steps(seed: u64) -> Vec<String> {
+        bus::describe_steps(seed)
     }
 }
 
-impl Options {
-    /// How many threads.
-    pub(crate) fn threads(&self) -> usize {
-        let all = || std::thread::available_parallelism().ok().map(usize::from);
-        self.jobs.or_else(all).unwrap_or(1)
+/// The store's processes on one engine.
+pub(crate) struct Store;
+
+impl Simulated for Store {
+    const COMMAND: &str = "motet-sim store";
+    const PLANTS: &[&str] = store::plants::ALL;
+    const TRACE_MS: f64 = 1.0;
+    type Figures = Written;
+
+    fn run_seed(seed: u64, keep: Option<&[usize]>, trace: bool) -> Outcome<Written> {
+        store::run::run_seed(seed, keep, trace)
+    }
+
+    fn describe_steps(seed: u64) -> Vec<String> {
+        store::run::describe_steps(seed)
     }
 }
 
-/// A line of a trace, with its virtual time in milliseconds.
-pub(crate) fn line(at_ms: f64, text: &str) -> String {
-    format!("{at_ms:>12.3} ms  {text}")
+/// The closing line.
+pub(crate) fn summary<F: Figures>(totals: &Totals<F>, seconds: f64) -> String {
+    let Totals { seeds, steps, faults, figures, .. } = totals;
+    let failed = totals.failed.len();
+    format!(
+        "sim: {seeds} seeds, {failed} violations, {steps} steps, {faults} faults, {figures}, \
+         {seconds:.1} s"
+    )
 }

@@ -2,7 +2,7 @@
 
 mod planting;
 
-use motet_sim::{plants, run};
+use motet_sim::{bus, plants, run};
 
 /// Schedules within which each planted fault must be caught: as many as CI runs without faults.
 const SEEDS_MAX: u64 = 20_000;
@@ -19,11 +19,17 @@ fn every_planted_fault_is_caught_in_time() {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let mut missed = Vec::new();
     for name in plants::ALL {
-        let totals =
-            run::run_seeds(0, SEEDS_MAX, jobs, 1, &|| plants::switch_on(Some(name)), &|_| ());
+        let totals = run::run_seeds(
+            0..SEEDS_MAX,
+            jobs,
+            1,
+            &|| plants::switch_on(Some(name)),
+            &|seed| bus::run_seed(seed, None, false),
+            &|_| (),
+        );
         // A schedule that fails without the fault as well says nothing about it.
         plants::switch_on(None);
-        let is_clean = |seed: u64| run::run_seed(seed, None, false).violation.is_none();
+        let is_clean = |seed: u64| bus::run_seed(seed, None, false).violation.is_none();
         if !totals.failed.iter().any(|(seed, _)| is_clean(*seed)) {
             missed.push(name);
         }

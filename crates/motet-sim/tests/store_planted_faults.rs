@@ -2,8 +2,10 @@
 
 mod planting;
 
-use motet_sim::store::{plants, run};
-use motet_sim::{plants as switch, run as bus};
+use motet_sim::plants as switch;
+use motet_sim::run::{keep_panics, run_seeds};
+use motet_sim::store::plants;
+use motet_sim::store::run::run_seed;
 
 /// Runs within which each planted fault must be caught.
 const SEEDS_MAX: u64 = 2_000;
@@ -16,15 +18,21 @@ fn the_list_names_exactly_the_planted_faults_of_the_store() {
 
 #[test]
 fn every_planted_fault_of_the_store_is_caught_in_time() {
-    bus::keep_panics();
+    keep_panics();
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let mut missed = Vec::new();
     for name in plants::ALL {
-        let totals =
-            run::run_seeds(0, SEEDS_MAX, jobs, 1, &|| switch::switch_on(Some(name)), &|_| ());
+        let totals = run_seeds(
+            0..SEEDS_MAX,
+            jobs,
+            1,
+            &|| switch::switch_on(Some(name)),
+            &|seed| run_seed(seed, None, false),
+            &|_| (),
+        );
         // A run that fails without the fault as well says nothing about it.
         switch::switch_on(None);
-        let is_clean = |seed: u64| run::run_seed(seed, None, false).violation.is_none();
+        let is_clean = |seed: u64| run_seed(seed, None, false).violation.is_none();
         if !totals.failed.iter().any(|(seed, _)| is_clean(*seed)) {
             missed.push(name);
         }

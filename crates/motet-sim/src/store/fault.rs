@@ -1,5 +1,8 @@
 //! What goes wrong.
 
+use super::action::Operation;
+use crate::coverage::Coverage;
+
 /// What strikes an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
@@ -63,4 +66,14 @@ impl Fault {
             Self::ClockAhead => "ahead",
         }
     }
+}
+
+/// The table of which faults struck which operations.
+pub(crate) fn coverage() -> Coverage {
+    let (rows, columns) = (Operation::ALL.map(Operation::name), Fault::ALL.map(Fault::name));
+    // What only reads has no group of deciders.
+    let can_be = |operation: usize, fault: usize| {
+        Operation::ALL[operation].writes() || Fault::ALL[fault].strikes_reads()
+    };
+    Coverage::new("operation", &rows, &columns, can_be)
 }

@@ -8,7 +8,6 @@
 
 mod action;
 mod calls;
-pub mod coverage;
 mod engine;
 mod fault;
 mod judge;

@@ -1,32 +1,32 @@
-//! One seed from beginning to end, and many of them.
+//! One seed from beginning to end.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use motet_protocol::Rng;
 
 use super::action::Step;
-use super::coverage::Coverage;
 use super::schedule::{self, Setup};
 use super::world::World;
-use crate::run::{Failure, each_seed, take_panic};
+use crate::run::{Failure, Figures, Outcome, take_panic};
 
-/// What a run found.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Its seed.
-    pub seed: u64,
-    /// Name of the check that failed, when, and what was seen.
-    pub violation: Option<Failure>,
-    /// Steps that were taken.
-    pub steps: u64,
-    /// Faults that struck.
-    pub faults: u64,
+/// What was written.
+#[derive(Debug, Default)]
+pub struct Written {
     /// Changes in the log.
     pub changes: u64,
-    /// Which faults struck which operations.
-    pub coverage: Coverage,
-    /// What happened, if it was asked for: virtual milliseconds and a line.
-    pub trace: Vec<(u64, String)>,
+}
+
+impl Figures for Written {
+    fn add(&mut self, more: &Self) {
+        self.changes += more.changes;
+    }
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} changes", self.changes)
+    }
 }
 
 fn seed_bytes(seed: u64) -> [u8; 32] {
@@ -52,7 +52,7 @@ pub fn describe_steps(seed: u64) -> Vec<String> {
 
 /// Runs one seed, with all of its steps or only those that are named.
 #[must_use]
-pub fn run_seed(seed: u64, keep: Option<&[usize]>, trace: bool) -> Outcome {
+pub fn run_seed(seed: u64, keep: Option<&[usize]>, trace: bool) -> Outcome<Written> {
     let (setup, mut steps, rng) = draw(seed);
     if let Some(keep) = keep {
         steps = keep.iter().filter_map(|index| steps.get(*index).cloned()).collect();
@@ -70,57 +70,8 @@ pub fn run_seed(seed: u64, keep: Option<&[usize]>, trace: bool) -> Outcome {
         violation: failed.map(|(check, detail)| Failure { check, at, detail }),
         steps: steps.len() as u64,
         faults: world.faults,
-        changes: world.model.head,
+        figures: Written { changes: world.model.head },
         coverage: core::mem::take(&mut world.coverage),
         trace: world.trace.take().unwrap_or_default(),
     }
-}
-
-/// What many runs found.
-#[derive(Debug, Default)]
-pub struct Totals {
-    /// Runs.
-    pub seeds: u64,
-    /// Steps in all.
-    pub steps: u64,
-    /// Faults in all.
-    pub faults: u64,
-    /// Changes in all logs.
-    pub changes: u64,
-    /// Seeds whose checks failed, with what failed.
-    pub failed: Vec<(u64, Failure)>,
-    /// Which faults struck which operations, over all runs.
-    pub coverage: Coverage,
-}
-
-impl Totals {
-    /// Adds what one run found.
-    pub fn take(&mut self, outcome: Outcome) {
-        self.seeds += 1;
-        self.steps += outcome.steps;
-        self.faults += outcome.faults;
-        self.changes += outcome.changes;
-        self.coverage.add(&outcome.coverage);
-        if let Some(failure) = outcome.violation {
-            self.failed.push((outcome.seed, failure));
-        }
-    }
-}
-
-/// Runs `count` seeds from `from` on `jobs` threads, until `failures_max` of them have failed.
-/// `prepare` is called once on each thread, `progress` after each seed.
-pub fn run_seeds(
-    from: u64,
-    count: u64,
-    jobs: usize,
-    failures_max: usize,
-    prepare: &(dyn Fn() + Sync),
-    progress: &(dyn Fn(&Totals) + Sync),
-) -> Totals {
-    let take = |totals: &mut Totals, outcome| {
-        totals.take(outcome);
-        progress(totals);
-        totals.failed.len() < failures_max
-    };
-    each_seed(from, count, jobs, prepare, &|seed| run_seed(seed, None, false), &take)
 }

@@ -10,7 +10,7 @@ pub(crate) mod tab;
 use motet_protocol::{Instant, Rng};
 
 use crate::coverage::Coverage;
-use crate::faults::{RouteView, Waiting};
+use crate::faults::{self, RouteView, Waiting};
 use crate::invariants::Checks;
 use crate::media::channel::Channels;
 use crate::media::lock::LockManager;
@@ -92,7 +92,7 @@ impl World {
             tokens_valid: true,
             steps,
             checks,
-            coverage: Coverage::default(),
+            coverage: faults::coverage(),
             routes: vec![None; setup.topics.len()],
             waiting: Vec::new(),
             trace: trace.then(Vec::new),

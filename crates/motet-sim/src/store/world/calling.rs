@@ -131,7 +131,7 @@ impl World {
     /// Judges what the calls from this number on came to.
     fn settle(&mut self, first: Call, alone: bool) -> Verdict {
         for (call, fault) in self.core.take_struck() {
-            self.coverage.mark(self.calls[call].operation, fault);
+            self.coverage.mark(self.calls[call].operation as usize, fault as usize);
             self.faults += 1;
         }
         let crashed = self.core.take_crashed();

@@ -9,9 +9,8 @@ use motet_protocol::Rng;
 
 use super::action::{Action, Operation, Step};
 use super::calls::MadeCall;
-use super::coverage::Coverage;
 use super::engine::Core;
-use super::fault::Fault;
+use super::fault::{self, Fault};
 use super::judge::{self, Verdict};
 use super::model::Model;
 use super::model::rules::TYPES;
@@ -19,6 +18,7 @@ use super::pager::Pager;
 use super::process::Process;
 use super::schedule::Setup;
 use super::tail::{BACKSTOP_MS, Looked};
+use crate::coverage::Coverage;
 
 /// When a run begins, milliseconds since 1970.
 const START_MS: u64 = 1_700_000_000_000;
@@ -54,7 +54,7 @@ impl World {
             now_ms: START_MS,
             instances: 0,
             wire: rng.fork(),
-            coverage: Coverage::default(),
+            coverage: fault::coverage(),
             faults: 0,
             trace: trace.then(Vec::new),
         };
@@ -159,7 +159,7 @@ impl World {
             (wall_ms > self.now_ms + 1_000, Fault::ClockAhead),
         ];
         for (_, fault) in struck.into_iter().filter(|(struck, _)| *struck) {
-            self.coverage.mark(operation, fault);
+            self.coverage.mark(operation as usize, fault as usize);
             self.faults += 1;
         }
     }
