@@ -15,21 +15,6 @@ use motet_server::auth::Verifier;
 use motet_server::config::Config;
 use motet_server::http::{Batch, Call};
 
-const METHODS: [&str; 12] = [
-    "publish",
-    "broadcast",
-    "subscribe",
-    "unsubscribe",
-    "disconnect",
-    "refresh",
-    "presence",
-    "presence_stats",
-    "history",
-    "history_remove",
-    "channels",
-    "info",
-];
-
 /// The files of a corpus.
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
@@ -58,9 +43,9 @@ fn every_batch_of_the_corpus_is_read_call_by_call_or_refused() {
 
 #[test]
 fn every_body_of_the_corpus_is_some_method_s_or_a_bad_request() {
-    let mut understood = [0; METHODS.len()];
+    let mut understood = [0; Call::METHODS.len()];
     for seed in seeds("api_call") {
-        for (method, count) in METHODS.iter().zip(&mut understood) {
+        for (method, count) in Call::METHODS.iter().zip(&mut understood) {
             match Call::parse(method, &seed) {
                 Ok(call) => {
                     assert_eq!(call.method, *method);

@@ -4,7 +4,7 @@
 //! A seed decides everything: the tabs and their hosts, the topics, the steps, every delay. The
 //! media have the semantics of real browsers (channels, ports, Web Locks, freeze, the
 //! back/forward cache), every context has its own clock, and whatever goes wrong in the field
-//! goes wrong here. The checks of [`run`] judge from outside.
+//! goes wrong here. The checks judge from outside: see [`bus`].
 
 #![forbid(unsafe_code)]
 

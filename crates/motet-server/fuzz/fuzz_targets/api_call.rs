@@ -5,23 +5,8 @@ use libfuzzer_sys::fuzz_target;
 use motet_realtime::hub::ApiErrorCode;
 use motet_server::http::Call;
 
-const METHODS: [&str; 12] = [
-    "publish",
-    "broadcast",
-    "subscribe",
-    "unsubscribe",
-    "disconnect",
-    "refresh",
-    "presence",
-    "presence_stats",
-    "history",
-    "history_remove",
-    "channels",
-    "info",
-];
-
 fuzz_target!(|bytes: &[u8]| {
-    for method in METHODS {
+    for method in Call::METHODS {
         match Call::parse(method, bytes) {
             Ok(call) => assert_eq!(call.method, method),
             Err(error) => assert_eq!(error.code, ApiErrorCode::BadRequest, "{method}"),

@@ -123,10 +123,26 @@ struct Read {
 }
 
 impl Call {
+    /// The names of all methods.
+    pub const METHODS: [&'static str; 12] = [
+        "publish",
+        "broadcast",
+        "subscribe",
+        "unsubscribe",
+        "disconnect",
+        "refresh",
+        "presence",
+        "presence_stats",
+        "history",
+        "history_remove",
+        "channels",
+        "info",
+    ];
+
     /// Reads a call.
     ///
     /// # Errors
-    /// 104 for a method that is not known, 107 for a body that lacks something.
+    /// 104 for a method that is not one of [`METHODS`](Self::METHODS), 107 for a body that lacks something.
     pub fn parse(method: &str, body: &[u8]) -> Result<Self, ApiError> {
         let call = |method, request| Ok(Self { method, request, pattern: None });
         match method {
