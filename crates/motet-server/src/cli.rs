@@ -112,7 +112,8 @@ Examples:
   motet log --data ./data
       The first changes that the log still has.
   motet log --data ./data --after 1200 --json
-      The next hundred after clock 1200, for a program.";
+      The next hundred after clock 1200, for a program.
+A page that is full is followed, on standard error, by the options for the next one.";
 
 const WATCH_EXAMPLES: &str = "\
 Examples:

@@ -73,6 +73,19 @@ fn d10_a_log_that_was_trimmed_is_clean() {
     });
 }
 
+#[test]
+fn a_check_looks_at_few_large_documents_at_once() {
+    on_each(|env| {
+        for n in 0..12 {
+            env.put("Large", &format!("l-{n}"), json!("x".repeat(1 << 20))).unwrap();
+        }
+        let mut most = 0;
+        let report = env.check_with_progress(&mut |entries| most = most.max(entries)).unwrap();
+        assert_eq!((report.findings, report.documents, report.changes), (vec![], 12, 12));
+        assert_eq!(most, 4);
+    });
+}
+
 /// A store on disk, filled, and the engine below it.
 struct Patient {
     env: Env,
@@ -170,8 +183,30 @@ fn what_is_missing_from_a_compacted_log_or_is_there_still_is_found() {
     let is_twice = |finding: &Finding| matches!(finding, Finding::LogEntry { clock, .. } if *clock == Clock::new(21));
     assert!(findings.iter().any(is_twice), "{findings:?}");
 
+    let (at, document) = patient.document("o-500");
     let findings = patient.plant(|writes| {
         writes.remove(Table::Log, &log(21));
+        writes.remove(Table::Documents, &at);
+    });
+    let is_lost = |finding: &Finding| {
+        matches!(finding, Finding::NotItsLastChange { key, version, logged, .. }
+            if key == "o-500" && (version.number(), logged.number()) == (0, 501))
+    };
+    assert!(findings.iter().any(is_lost), "{findings:?}");
+
+    let of_another = &entries[entries.iter().position(|(at, _)| *at == log(502)).unwrap()].1;
+    let findings = patient.plant(|writes| {
+        writes.put(Table::Documents, &at, &document);
+        writes.put(Table::Log, last_of_500, of_another);
+    });
+    let is_of_another = |finding: &Finding| {
+        matches!(finding, Finding::NotItsLastChange { key, version, logged, .. }
+            if key == "o-500" && (version.number(), logged.number()) == (501, 0))
+    };
+    assert!(findings.iter().any(is_of_another), "{findings:?}");
+
+    let findings = patient.plant(|writes| {
+        writes.put(Table::Log, last_of_500, value);
         writes.remove(Table::Log, &log(compacted_to + 1));
     });
     let missing = Clock::new(compacted_to + 1);

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use motet_store::{Change, Clock, Error};
+use motet_store::{Change, Clock, Error, Position};
 
 use super::failure::CommandError;
+use super::note;
 use super::output::{Form, Output, json_text, shown};
 use super::place::Place;
 
@@ -17,6 +18,9 @@ pub struct LogOptions {
     /// Only changes after this clock; without it, from the first that the log still has.
     #[arg(long, value_name = "CLOCK")]
     after: Option<u64>,
+    /// Up to where the log was compacted when its first page was printed, for the pages after it.
+    #[arg(long, value_name = "CLOCK", requires = "after")]
+    compacted_to: Option<u64>,
     /// How many changes at most.
     #[arg(long, default_value_t = 100)]
     limit: usize,
@@ -43,12 +47,12 @@ pub struct WatchOptions {
 }
 
 impl LogOptions {
-    /// Prints the changes.
+    /// Prints the changes, and beside them what to give for the next page.
     ///
     /// # Errors
     /// `LOG_TRUNCATED` if they are no longer kept.
     pub fn run(self) -> Result<(), CommandError> {
-        let changes = self.read()?;
+        let (changes, compacted_to) = self.read()?;
         let mut output = Output::new();
         if self.form.json {
             for change in &changes {
@@ -60,19 +64,28 @@ impl LogOptions {
                 changes.iter().map(cells),
             )?;
         }
-        output.flush()
+        output.flush()?;
+        if let Some(last) = changes.last().filter(|_| changes.len() == self.limit) {
+            note(&format!("next page: --after {} --compacted-to {compacted_to}", last.clock));
+        }
+        Ok(())
     }
 
-    fn read(&self) -> Result<Vec<Change>, CommandError> {
+    /// The changes, and up to where the log was compacted when the first page was read.
+    fn read(&self) -> Result<(Vec<Change>, Clock), CommandError> {
         let log = self.place.existing()?.log();
-        let mut after = self.after.unwrap_or_default();
+        let mut after = Clock::new(self.after.unwrap_or_default());
+        let named = Clock::new(self.compacted_to.unwrap_or_default());
         loop {
-            match log.read(Clock::new(after), self.limit) {
+            // If it is compacted further before it is read, the next page is refused.
+            let compacted_to =
+                if self.compacted_to.is_some() { named } else { log.compacted_to()? };
+            match log.read(Position::new(after, named), self.limit) {
                 // It may be trimmed again before it is read.
                 Err(Error::LogTruncated { kept_from, .. }) if self.after.is_none() => {
-                    after = kept_from.number().saturating_sub(1);
+                    after = Clock::new(kept_from.number().saturating_sub(1));
                 }
-                read => return Ok(read?),
+                read => return Ok((read?, compacted_to)),
             }
         }
     }

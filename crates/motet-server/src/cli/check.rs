@@ -1,13 +1,14 @@
 //! `motet check`.
 
-use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::os::unix::process::{ExitStatusExt as _, parent_id};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{env, process};
+use std::{env, io, process};
 
 use clap::Args;
 use motet_protocol::ErrorCode;
 use motet_store::CheckReport;
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::failure::CommandError;
@@ -25,9 +26,10 @@ pub struct CheckOptions {
     environments: Vec<String>,
     #[command(flatten)]
     form: Form,
-    /// Check in this process, which ends by a signal where pages of the file are damaged.
-    #[arg(long, hide = true)]
-    in_process: bool,
+    /// Check in this process, which ends by a signal where pages of the file are damaged, for as long
+    /// as its parent is the one with this id.
+    #[arg(long, value_name = "PARENT", hide = true)]
+    in_process: Option<u32>,
 }
 
 impl CheckOptions {
@@ -36,30 +38,30 @@ impl CheckOptions {
     /// # Errors
     /// `INTEGRITY_VIOLATED` if anything is; `STORE_CORRUPT` if not even reading it is possible.
     pub fn run(self) -> Result<(), CommandError> {
-        if self.in_process { self.check() } else { self.check_in_child() }
+        match self.in_process {
+            Some(parent) => self.check(parent),
+            None => self.check_in_child(),
+        }
     }
 
     /// Checks in a process of its own: the files are read as memory, and where they are damaged, the
     /// system ends whoever reads them.
     fn check_in_child(&self) -> Result<(), CommandError> {
         let failed = |cause| CommandError::file("the process that checks", cause);
-        let program = env::current_exe().map_err(failed)?;
-        let arguments = env::args_os().skip(1);
-        let mut child = process::Command::new(program);
-        let ended = child.args(arguments).arg("--in-process").status().map_err(failed)?;
+        let mut child = process::Command::new(own_program().map_err(failed)?);
+        let mut arguments = env::args_os().skip(1);
+        // Right after the subcommand, for after `--` there are no options.
+        child.args(arguments.next()).arg("--in-process").arg(process::id().to_string());
+        let ended = child.args(arguments).status().map_err(failed)?;
         match (ended.signal(), ended.code()) {
-            (Some(signal), _) => {
-                let path = self.data.display();
-                let what = format!("{path}: signal {signal} ended the process that read it");
-                Err(CommandError::Refused { code: ErrorCode::StoreCorrupt, what })
-            }
+            (Some(signal), _) => Err(ended_by(signal, &self.data)),
             (None, Some(0)) => Ok(()),
             // It has said why.
             (None, code) => process::exit(code.unwrap_or(1)),
         }
     }
 
-    fn check(self) -> Result<(), CommandError> {
+    fn check(self, parent: u32) -> Result<(), CommandError> {
         let store = open_existing(&self.data, VIEW_MAX)?;
         let all = self.environments.is_empty();
         let names = if all { store.environments()? } else { self.environments };
@@ -70,7 +72,13 @@ impl CheckOptions {
                 let what = format!("{}: environment {name:?}", self.data.display());
                 return Err(CommandError::Refused { code: ErrorCode::EnvironmentNotFound, what });
             };
-            let report = env.check_with_progress(&mut |entries| progress.add(entries))?;
+            let report = env.check_with_progress(&mut |entries| {
+                if parent_id() != parent {
+                    // Nobody waits for it, and its view would keep the file growing.
+                    process::exit(1);
+                }
+                progress.add(entries);
+            })?;
             if self.form.json {
                 print_json(&name, &report, &mut output)
             } else {
@@ -88,6 +96,21 @@ impl CheckOptions {
         let what = format!("{}: {}", self.data.display(), damaged.join(", "));
         Err(CommandError::Refused { code: ErrorCode::IntegrityViolated, what })
     }
+}
+
+/// The program that this process runs, also if its file was replaced or removed since.
+fn own_program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { env::current_exe() }
+}
+
+/// What it means that a signal ended the process that checked.
+fn ended_by(signal: i32, data: &Path) -> CommandError {
+    let told = format!("{}: signal {signal} ended the process that read it", data.display());
+    if [Signal::BUS, Signal::SEGV].iter().any(|damage| damage.as_raw() == signal) {
+        return CommandError::Refused { code: ErrorCode::StoreCorrupt, what: told };
+    }
+    let what = format!("{told}; nothing was found out");
+    CommandError::Refused { code: ErrorCode::OutcomeUnknown, what }
 }
 
 fn print(name: &str, report: &CheckReport, output: &mut Output) -> Result<(), CommandError> {
@@ -125,3 +148,18 @@ fn print_json(name: &str, report: &CheckReport, output: &mut Output) -> Result<(
 
 /// A check of a large environment takes longer than views may be kept otherwise.
 const VIEW_MAX: Duration = Duration::from_secs(24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_signal_for_memory_that_cannot_be_read_says_that_the_store_is_damaged() {
+        let code = |signal: Signal| ended_by(signal.as_raw(), Path::new("data")).code();
+        assert_eq!([Signal::BUS, Signal::SEGV].map(code), [ErrorCode::StoreCorrupt; 2]);
+        let others = [Signal::KILL, Signal::TERM, Signal::INT, Signal::ABORT];
+        assert_eq!(others.map(code), [ErrorCode::OutcomeUnknown; 4]);
+        let told = ended_by(9, Path::new("data")).report();
+        assert!(told.contains("signal 9") && told.contains("nothing was found out"), "{told}");
+    }
+}

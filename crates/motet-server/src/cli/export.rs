@@ -5,8 +5,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use motet_protocol::ErrorCode;
 use motet_store::Env;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::failure::CommandError;
 use super::output::{Progress, json_text};
@@ -51,6 +53,18 @@ impl ExportOptions {
     }
 }
 
+/// A document as `motet import` reads it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    type_name: &'a str,
+    key: &'a str,
+    value: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_ms: Option<u64>,
+}
+
 /// Exports one type, page by page: no view is kept for as long as that takes.
 fn export(
     env: &Env,
@@ -61,14 +75,13 @@ fn export(
 ) -> Result<(), CommandError> {
     let mut query = env.query(type_name).limit(PAGE).bytes_max(PAGE_BYTES);
     loop {
-        let page = query.page()?;
-        for document in &page.rows {
-            let mut line = json!({
-                "type": type_name, "key": document.key, "value": document.value,
-            });
-            if let Some(expires_ms) = document.expires_ms {
-                line["expiresMs"] = json!(expires_ms);
-            }
+        let page = query.raw_page()?;
+        for (key, document) in &page.rows {
+            let value = serde_json::from_slice(&document.json).map_err(|cause| {
+                let what = format!("{type_name} {key:?}: {cause}");
+                CommandError::Refused { code: ErrorCode::StoreCorrupt, what }
+            })?;
+            let line = Line { type_name, key, value, expires_ms: document.expires_ms };
             writeln!(to, "{}", json_text(&line)).map_err(failed)?;
         }
         progress.add(page.rows.len() as u64);

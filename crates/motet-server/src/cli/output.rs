@@ -81,13 +81,17 @@ pub(super) struct Progress {
     said: Instant,
     begun: Instant,
     is_terminal: bool,
+    /// Whether the next output would overwrite a part of what it said last.
+    is_in_line: bool,
+    to: Box<dyn Write + Send>,
 }
 
 impl Progress {
     pub(super) fn new(what: &'static str) -> Self {
-        let now = Instant::now();
-        let is_terminal = io::stderr().is_terminal();
-        Self { what, unit: "", done: 0, said: now, begun: now, is_terminal }
+        let (now, to) = (Instant::now(), io::stderr());
+        let (said, begun, is_terminal) = (now, now, to.is_terminal());
+        let to = Box::new(to);
+        Self { what, unit: "", done: 0, said, begun, is_terminal, is_in_line: false, to }
     }
 
     /// Does a work that writes files below a directory, and says how much it has written.
@@ -97,7 +101,8 @@ impl Progress {
         work: impl FnOnce() -> Result<T, CommandError>,
     ) -> Result<T, CommandError> {
         let before = bytes_below(below);
-        let mut progress = Self { unit: " MB", ..Self::new(what) };
+        let mut progress = Self::new(what);
+        progress.unit = " MB";
         let (end, ended) = mpsc::channel::<()>();
         thread::scope(|scope| {
             scope.spawn(move || {
@@ -121,20 +126,30 @@ impl Progress {
         let every = if self.is_terminal { EVERY_ON_TERMINAL } else { EVERY_IN_FILE };
         if self.said.elapsed() >= every {
             self.said = Instant::now();
-            self.say(if self.is_terminal { "\r" } else { "\n" });
+            self.say(self.is_terminal);
         }
     }
 
     /// The last word on it.
-    pub(super) fn end(self) {
-        self.say("\n");
+    pub(super) fn end(mut self) {
+        self.say(false);
     }
 
-    fn say(&self, end: &str) {
+    fn say(&mut self, is_in_line: bool) {
+        self.is_in_line = is_in_line;
+        let end = if is_in_line { "\r" } else { "\n" };
         let seconds = self.begun.elapsed().as_secs_f64();
-        let Self { what, done, unit, .. } = self;
+        let Self { what, done, unit, to, .. } = self;
         // Progress that cannot be told is no reason to stop.
-        write!(io::stderr(), "{what}: {done}{unit} in {seconds:.1} s{end}").ok();
+        write!(to, "{what}: {done}{unit} in {seconds:.1} s{end}").ok();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_in_line {
+            self.say(false);
+        }
     }
 }
 
@@ -160,3 +175,33 @@ fn terminal_width() -> Option<u16> {
 
 const EVERY_ON_TERMINAL: Duration = Duration::from_millis(200);
 const EVERY_IN_FILE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_begun_on_a_terminal_is_ended_whatever_becomes_of_the_work() {
+        let said = |is_terminal: bool, done: u64| {
+            let (mut from, to) = io::pipe().expect("a pipe");
+            let mut progress = Progress::new("done");
+            (progress.is_terminal, progress.to) = (is_terminal, Box::new(to));
+            progress.said -= if done > 0 { EVERY_IN_FILE } else { Duration::ZERO };
+            progress.add(done);
+            drop(progress);
+            let mut text = String::new();
+            from.read_to_string(&mut text).expect("text");
+            text
+        };
+        let (terminal, file) = (said(true, 3), said(false, 3));
+        assert!(terminal.contains('\r') && terminal.ends_with(" s\n"), "{terminal:?}");
+        assert_eq!(
+            (file.matches("done: 3").count(), file.ends_with(" s\n")),
+            (1, true),
+            "{file:?}"
+        );
+        assert_eq!(said(true, 0), "", "what was not begun is not ended");
+    }
+}

@@ -375,7 +375,8 @@ keys! {
         token_sha256: String = String::new(),
         /// The environments that it is good for: a list of names, or "*" for all.
         environments: TokenEnvironments = TokenEnvironments::default(),
-        /// What it allows: "read", "write" and "admin" (indexes, retention, backups).
+        /// What it allows: "read", "write" and "admin" (indexes, definitions, retention, pins,
+        /// backups).
         permissions: Vec<String> = Vec::new(),
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::DefaultHasher;
 use std::sync::Arc;
 
-use super::{Check, Finding, Pair, next_start};
+use super::{Batch, Check, Finding, Pair};
 use crate::clock::millis;
 use crate::commit::HELD_WAIT;
 use crate::document::{Document, Record};
@@ -53,17 +53,14 @@ impl Check<'_> {
         let mut start = Some(keys::document(index.type_id(), ""));
         while let Some(from) = start {
             let batch = self.documents_of_type(index, &from).await?;
-            for (at, bytes) in &batch {
+            for (at, bytes) in &batch.pairs {
                 let Some((record, document)) = document(at, bytes) else { continue };
                 let Ok(entries) = index.entries(&document.key, &document.value) else { continue };
-                let keys: Vec<_> = entries.keys.iter().map(|entry| entry.key.clone()).collect();
-                let found = self.values(Table::Index, &keys).await?;
-                let found = entries
-                    .keys
-                    .iter()
-                    .zip(found)
-                    .filter(|(entry, found)| found.as_deref() == Some(&entry.to_value()[..]));
-                let found = found.count();
+                let each = entries.keys.iter().map(|entry| (entry.key.clone(), entry.to_value()));
+                let (keys, values): (Vec<_>, Vec<_>) = each.unzip();
+                let is_its = |place: usize, value: Option<&[u8]>| value == Some(&values[place][..]);
+                let found = self.of_values(Table::Index, &keys, is_its).await?;
+                let found = found.into_iter().filter(|is_its| *is_its).count();
                 expected.found += found as u64;
                 if found < keys.len() {
                     let (type_name, key) = self.name(at);
@@ -76,7 +73,7 @@ impl Check<'_> {
                     expected.bound.extend(bound.map(|entry| hash(&entry.key)));
                 }
             }
-            start = next_start(&batch);
+            start = batch.next;
         }
         Ok(expected)
     }
@@ -88,12 +85,13 @@ impl Check<'_> {
         let (mut start, mut holder, mut count) = (Some(prefix.to_vec()), None, 0);
         while let Some(from) = start {
             let batch = self.batch(Table::Index, &from, end.as_deref()).await?;
-            count += batch.len() as u64;
+            count += batch.pairs.len() as u64;
             if index.record.spec.unique {
-                let bound = batch.iter().filter(|(key, _)| expected.bound.contains(&hash(key)));
+                let bound =
+                    batch.pairs.iter().filter(|(key, _)| expected.bound.contains(&hash(key)));
                 bound.for_each(|entry| self.unique_entry(index, entry, &mut holder));
             }
-            start = next_start(&batch);
+            start = batch.next;
         }
         self.report.index_entries += count;
         Ok(count)
@@ -120,31 +118,33 @@ impl Check<'_> {
         let mut start = Some(keys::document(index.type_id(), ""));
         while let Some(from) = start {
             let batch = self.documents_of_type(index, &from).await?;
-            for (at, bytes) in &batch {
+            for (at, bytes) in &batch.pairs {
                 let Some((_, document)) = document(at, bytes) else { continue };
                 let Ok(entries) = index.entries(&document.key, &document.value) else { continue };
                 following.extend(entries.keys.iter().map(|entry| hash(&entry.key)));
             }
-            start = next_start(&batch);
+            start = batch.next;
         }
         let prefix = index.prefix();
         let end = successor(&prefix);
         let mut start = Some(prefix.to_vec());
         while let Some(from) = start {
             let batch = self.batch(Table::Index, &from, end.as_deref()).await?;
-            for (key, value) in batch.iter().filter(|(key, _)| !following.contains(&hash(key))) {
+            for (key, value) in
+                batch.pairs.iter().filter(|(key, _)| !following.contains(&hash(key)))
+            {
                 let name = index.document_key(key, value).unwrap_or_default();
                 let (type_name, _) = self.name(&keys::document(index.type_id(), &name));
                 let index = index.name.clone();
                 self.report.add(Finding::EntrySuperfluous { index, type_name, key: name });
             }
-            start = next_start(&batch);
+            start = batch.next;
         }
         Ok(())
     }
 
     /// The next documents of an index's type.
-    async fn documents_of_type(&self, index: &Index, from: &[u8]) -> Result<Vec<Pair>, Error> {
+    async fn documents_of_type(&self, index: &Index, from: &[u8]) -> Result<Batch, Error> {
         let end = successor(&keys::document(index.type_id(), ""));
         self.batch(Table::Documents, from, end.as_deref()).await
     }
@@ -175,26 +175,27 @@ impl Check<'_> {
         let mut start = Some(keys::EXPIRY_START.to_vec());
         while let Some(from) = start {
             let batch = self.batch(Table::Index, &from, Some(&keys::EXPIRY_END)).await?;
-            let split = batch.iter().filter_map(|(key, _)| keys::split_expiry(key));
+            let split = batch.pairs.iter().filter_map(|(key, _)| keys::split_expiry(key));
             let expiries: Vec<_> = split.map(|(ms, at)| (ms, at.to_vec())).collect();
             let places: Vec<_> = expiries.iter().map(|(_, at)| at.clone()).collect();
-            let found = self.values(Table::Documents, &places).await?;
-            for ((listed_ms, at), bytes) in expiries.into_iter().zip(found) {
+            let expires_ms = |_, bytes: Option<&[u8]>| {
+                bytes.and_then(Record::from_bytes).and_then(|record| record.expires_ms)
+            };
+            let own = self.of_values(Table::Documents, &places, expires_ms).await?;
+            for ((listed_ms, at), own_ms) in expiries.into_iter().zip(own) {
                 self.report.expiries += 1;
                 let put_off = self.put_off.get(&at).is_some_and(|ms| *ms <= listed_ms);
                 if put_off {
                     self.put_off.remove(&at);
                     continue;
                 }
-                let record = bytes.as_deref().and_then(Record::from_bytes);
-                let is_own = record.is_some_and(|record| record.expires_ms == Some(listed_ms));
-                if !is_own && !self.was_put_off(&at, listed_ms) {
+                if own_ms != Some(listed_ms) && !self.was_put_off(&at, listed_ms) {
                     let (type_name, key) = self.name(&at);
                     let expires_ms = listed_ms;
                     self.report.add(Finding::ExpirySuperfluous { type_name, key, expires_ms });
                 }
             }
-            start = next_start(&batch);
+            start = batch.next;
         }
         let mut missing: Vec<_> = core::mem::take(&mut self.put_off).into_keys().collect();
         missing.sort_unstable();

@@ -1,8 +1,10 @@
 //! The log: every clock once, and each change fits the one before.
 
+use core::mem;
 use std::collections::HashMap;
 
-use super::{Check, Finding, Pair, next_start};
+use super::{Check, Finding, Pair};
+use crate::document::Record;
 use crate::engine::Table;
 use crate::keys::{self, TypeId};
 use crate::log::{Compacted, EntryRecord, Op, decode, entry_bytes};
@@ -15,15 +17,17 @@ pub(super) struct Last {
     pub(super) is_removal: bool,
 }
 
-/// What the kept part of the log says about documents.
+/// What the log says about documents.
 #[derive(Debug, Default)]
 pub(super) struct Logged {
-    /// By key of `Documents`.
+    /// By key of `Documents`, where the log is not compacted.
     pub(super) last: HashMap<Vec<u8>, Last>,
     /// The last change of a document is there if it is not before this one.
     pub(super) kept_from: Clock,
     /// Up to here the log is compacted: the last change of a document may be there, and no other.
-    compacted_to: Clock,
+    pub(super) compacted_to: Clock,
+    /// Changes of the batch that are in the compacted part, with their documents' keys in `Documents`.
+    compacted: Vec<(Clock, Vec<u8>)>,
 }
 
 /// What the next change has to fit.
@@ -46,10 +50,11 @@ impl Check<'_> {
         let mut start = Some(keys::log(Clock::ZERO).to_vec());
         while let Some(from) = start {
             let batch = self.batch(Table::Log, &from, None).await?;
-            for pair in &batch {
+            for pair in &batch.pairs {
                 self.change(pair, &mut before, &mut logged);
             }
-            start = next_start(&batch);
+            self.compacted(mem::take(&mut logged.compacted)).await?;
+            start = batch.next;
         }
         let end = before.map_or(Clock::ZERO, |before| before.clock).max(logged.compacted_to);
         if end < head {
@@ -103,22 +108,46 @@ impl Check<'_> {
     /// A change follows the one before of its document, which is gone if it was compacted.
     fn successor(&mut self, clock: Clock, entry: &EntryRecord<'_>, logged: &mut Logged) {
         let at = keys::document(TypeId(entry.type_id), entry.key);
-        let (is_removal, last) = (entry.op != Op::Put, logged.last.get(&at));
-        if let Some(last) = last.filter(|last| last.clock <= logged.compacted_to) {
-            let why = format!("it is there still, for all that {clock} came after it");
-            self.report.add(Finding::LogEntry { clock: last.clock, why });
-        } else if let Some(last) = last
+        let is_removal = entry.op != Op::Put;
+        if clock <= logged.compacted_to {
+            if is_removal {
+                let why = "it is there still, and made no document".into();
+                self.report.add(Finding::LogEntry { clock, why });
+            } else {
+                logged.compacted.push((clock, at));
+            }
+            return;
+        }
+        if let Some(last) = logged.last.get(&at)
             && last.clock.number() != entry.previous
             && !(last.is_removal && entry.previous == 0)
         {
             let why = format!("the version before it is {}, not {}", last.clock, entry.previous);
             self.report.add(Finding::LogEntry { clock, why });
         }
-        if is_removal && clock <= logged.compacted_to {
-            let why = "it is there still, and made no document".into();
-            self.report.add(Finding::LogEntry { clock, why });
-        }
         logged.last.insert(at, Last { clock, is_removal });
+    }
+
+    /// Where the log is compacted, each change is the one that made its document.
+    async fn compacted(&mut self, changes: Vec<(Clock, Vec<u8>)>) -> Result<(), Error> {
+        let (clocks, places): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
+        let version = |_, bytes: Option<&[u8]>| match bytes.map(Record::from_bytes) {
+            None => Some(Clock::ZERO),
+            // What cannot be read is named when documents are.
+            Some(record) => record.map(|record| record.version),
+        };
+        let versions = self.of_values(Table::Documents, &places, version).await?;
+        for ((clock, at), version) in clocks.into_iter().zip(&places).zip(versions) {
+            match version {
+                Some(version) if version > clock => {
+                    let why = format!("it is there still, for all that {version} came after it");
+                    self.report.add(Finding::LogEntry { clock, why });
+                }
+                Some(version) if version < clock => self.not_its_last_change(at, version, clock),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn contradiction(

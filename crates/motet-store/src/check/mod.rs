@@ -2,7 +2,7 @@
 //! change, indexes and expiries equal to what follows from the documents.
 //!
 //! Everything is read from one view, in batches; the check holds in memory one record for every
-//! document that the kept part of the log is about.
+//! document that the log is about where it is not compacted.
 
 mod documents;
 mod finding;
@@ -91,34 +91,44 @@ pub(crate) async fn run(
 /// A key and its value.
 type Pair = (Vec<u8>, Vec<u8>);
 
+/// Entries of a table that follow each other.
+struct Batch {
+    pairs: Vec<Pair>,
+    /// Where to go on; `None` if there are no more.
+    next: Option<Vec<u8>>,
+}
+
 impl Check<'_> {
     /// The next entries of a table from a key on and below another.
-    async fn batch(
-        &self,
-        table: Table,
-        from: &[u8],
-        to: Option<&[u8]>,
-    ) -> Result<Vec<Pair>, Error> {
-        let mut pairs = Vec::new();
+    async fn batch(&self, table: Table, from: &[u8], to: Option<&[u8]>) -> Result<Batch, Error> {
+        let (mut pairs, mut bytes, mut next) = (Vec::new(), 0, None);
         let mut show = |key: &[u8], value: &[u8]| {
             pairs.push((key.to_vec(), value.to_vec()));
-            let full = pairs.len() == BATCH;
-            if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            bytes += key.len() + value.len();
+            if pairs.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX {
+                return ControlFlow::Continue(());
+            }
+            next = Some(keys::just_after(key.to_vec()));
+            ControlFlow::Break(())
         };
         lookup::range(self.view, table, from, to, &mut show).await?;
         (self.each_batch.borrow_mut())(pairs.len() as u64);
-        Ok(pairs)
+        Ok(Batch { pairs, next })
     }
 
-    /// The values of these keys, in their order.
-    async fn values(&self, table: Table, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+    /// What is to be known of the values of these keys, in their order. The values themselves may be
+    /// too large to have all of them at once.
+    async fn of_values<T: Clone + Default>(
+        &self,
+        table: Table,
+        keys: &[Vec<u8>],
+        of: impl Fn(usize, Option<&[u8]>) -> T,
+    ) -> Result<Vec<T>, Error> {
         let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
-        let mut values = vec![None; keys.len()];
-        let mut each = |place: usize, value: Option<&[u8]>| {
-            values[place] = value.map(<[u8]>::to_vec);
-        };
+        let mut known = vec![T::default(); keys.len()];
+        let mut each = |place: usize, value: Option<&[u8]>| known[place] = of(place, value);
         self.view.get_many(table, &keys, &mut each).await?;
-        Ok(values)
+        Ok(known)
     }
 
     /// Whether a document is the store's own, which no log has.
@@ -139,14 +149,10 @@ impl Check<'_> {
     }
 }
 
-/// Where to go on after a batch; `None` if it was the last.
-fn next_start(batch: &[Pair]) -> Option<Vec<u8>> {
-    let (last, _) = batch.last()?;
-    (batch.len() == BATCH).then(|| keys::just_after(last.clone()))
-}
-
 /// The most findings that a report names.
 pub const FINDINGS_MAX: usize = 1_000;
 
-/// How many entries are looked at at once.
-const BATCH: usize = 512;
+/// The most entries that are looked at at once.
+const BATCH_MAX: usize = 512;
+/// With so many bytes of entries a batch ends.
+const BATCH_BYTES_MAX: usize = 4 << 20;

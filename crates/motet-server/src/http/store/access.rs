@@ -19,7 +19,7 @@ pub(super) enum Permission {
     Read,
     /// Changing documents.
     Write,
-    /// Indexes, retention and backups.
+    /// Indexes, definitions, retention, pins and backups.
     Admin,
 }
 

@@ -99,7 +99,7 @@ async fn read(request: Request, api: &StoreApi) -> Result<Bytes, Failure> {
 
 /// Takes a body as it comes. Each piece needs room among what all requests that are under way have
 /// sent, so that nobody who begins many fills the memory; the room is free when the request is
-/// answered, for until then the body is there in some form.
+/// answered and no work on it goes on, for until then the body is there in some form.
 async fn take(mut body: Body, api: &StoreApi, attended: &Attended) -> Result<Bytes, Failure> {
     let max = api.keys.body_bytes_max;
     let mut taken = Vec::new();

@@ -49,7 +49,7 @@ pub(super) struct Call<N> {
     environment: String,
     /// The name that the caller goes by.
     caller: String,
-    deadline: tokio::time::Instant,
+    attended: Attended,
     needs: PhantomData<N>,
 }
 
@@ -64,8 +64,8 @@ impl<N: Needs> FromRequestParts<Arc<StoreApi>> for Call<N> {
         let caller = api.admit(&parts.headers, Some(&environment), N::PERMISSION)?.to_owned();
         let attended =
             parts.extensions.get::<Attended>().expect("every route of the store is attended");
-        let deadline = attended.deadline;
-        Ok(Self { api: Arc::clone(api), environment, caller, deadline, needs: PhantomData })
+        let attended = attended.clone();
+        Ok(Self { api: Arc::clone(api), environment, caller, attended, needs: PhantomData })
     }
 }
 
@@ -92,18 +92,21 @@ impl<N> Call<N> {
         late: ErrorCode,
         work: impl FnOnce(&StoreApi, &str) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        let Self { api, environment, deadline, .. } = self;
+        let Self { api, environment, attended, .. } = self;
+        let deadline = attended.deadline;
         let slot = timeout_at(deadline, Arc::clone(&api.slots).acquire_owned()).await;
         let Ok(Ok(slot)) = slot else {
             let message = "too many calls work on the store; this one was not begun";
             return Err(Failure::because(ErrorCode::ResourceBusy, message));
         };
+        let room = attended.take_room();
         let work = spawn_blocking(move || {
             api.metrics.store.calls.inc();
             let done = work(&api, &environment);
             api.metrics.store.calls.dec();
-            // Whoever asked may have gone; the place is taken until the work is done.
-            drop(slot);
+            // Whoever asked may have gone; the place is taken until the work is done, and so is the
+            // room of what it works with.
+            drop((slot, room));
             done
         });
         match timeout_at(deadline, work).await {
@@ -180,5 +183,52 @@ impl StoreApi {
             return Err(Failure::new(ErrorCode::EnvironmentsFull));
         }
         Ok(self.store.env(name)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::{IpAddr, Ipv4Addr};
+    use core::time::Duration;
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::metrics::Metrics;
+
+    #[tokio::test]
+    async fn a_body_has_its_room_until_the_work_is_done_though_its_sender_has_gone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut config = Config::default();
+        config.store.path = folder.path().display().to_string();
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let api = StoreApi::open(&config, address, &Arc::new(Metrics::new()));
+        let api = api.expect("opened").expect("configured");
+        let all = api.body_room.available_permits();
+
+        let attended = Attended::until(tokio::time::Instant::now() + Duration::from_secs(60));
+        let room = Arc::clone(&api.body_room).try_acquire_many_owned(100);
+        attended.keep_room(room.expect("there is room"));
+        let call = Call {
+            api: Arc::clone(&api),
+            environment: "default".into(),
+            caller: String::new(),
+            attended,
+            needs: PhantomData::<Writes>,
+        };
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (end, may_end) = mpsc::channel::<()>();
+        let asking = tokio::spawn(call.run(ErrorCode::OutcomeUnknown, move |_, _| {
+            begun.send(()).ok();
+            may_end.recv().ok();
+            Ok(())
+        }));
+        has_begun.await.expect("it begins");
+        asking.abort();
+        assert!(asking.await.is_err_and(|ended| ended.is_cancelled()));
+        assert_eq!(api.body_room.available_permits(), all - 100);
+        drop(end);
+        let whole = u32::try_from(all).expect("as configured");
+        assert!(api.body_room.acquire_many(whole).await.is_ok(), "it is given back");
     }
 }

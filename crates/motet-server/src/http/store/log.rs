@@ -4,7 +4,7 @@ use core::ops::ControlFlow;
 use core::time::Duration;
 
 use axum::Json;
-use motet_store::{ChangeHeader, Clock, Env, Op, Position, Retention};
+use motet_store::{ChangeHeader, Clock, Env, Op, Position};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -78,7 +78,8 @@ enum OpForm {
     Expire,
 }
 
-/// How much of the log is kept. An `ageMs` or `bytes` that is absent sets no bound.
+/// How much of the log is kept. An `ageMs` or `bytes` that is absent sets no bound; anything else that
+/// is absent stays as it is.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Retention)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -91,13 +92,14 @@ pub(super) struct RetentionForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     bytes: Option<u64>,
-    /// Pins keep at most so many bytes. What is absent stays as it is.
+    /// Pins keep at most so many bytes. Absent, it stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     pin_bytes: Option<u64>,
     /// Whether of what would be trimmed the latest change of each document that is there is kept.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    latest: bool,
+    /// Absent, it stays as it is; `false` lets go of those that are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latest: Option<bool>,
 }
 
 /// How an environment is.
@@ -163,7 +165,7 @@ pub(super) async fn retention(
         age_ms,
         bytes: kept.bytes,
         pin_bytes: Some(kept.pin_bytes),
-        latest: kept.latest,
+        latest: Some(kept.latest),
     }))
 }
 
@@ -178,22 +180,13 @@ pub(super) async fn set_retention(
             return Err(Failure::invalid(at, format!("expected up to {NUMBER_MAX}")));
         }
     }
-    let mut retention = Retention::everything();
-    if let Some(age_ms) = form.age_ms {
-        retention = retention.age(Duration::from_millis(age_ms));
-    }
-    if let Some(bytes) = form.bytes {
-        retention = retention.bytes(bytes);
-    }
-    if form.latest {
-        retention = retention.latest();
-    }
     call.change(move |env| {
-        let pin_bytes = match form.pin_bytes {
-            Some(pin_bytes) => pin_bytes,
-            None => env.retention()?.pin_bytes,
-        };
-        env.set_retention(retention.pin_bytes(pin_bytes))
+        let mut retention = env.retention()?;
+        retention.age = form.age_ms.map(Duration::from_millis);
+        retention.bytes = form.bytes;
+        retention.pin_bytes = form.pin_bytes.unwrap_or(retention.pin_bytes);
+        retention.latest = form.latest.unwrap_or(retention.latest);
+        env.set_retention(retention)
     })
     .await?;
     Ok(Json(Done {}))

@@ -22,11 +22,15 @@ pub(super) struct Attended {
     pub(super) deadline: tokio::time::Instant,
     /// Whether its body was read to the end.
     pub(super) body_taken: Arc<AtomicBool>,
-    /// Room that its body takes, until it is answered.
+    /// Room that its body takes, until it is answered or work on it is done.
     body_room: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
 }
 
 impl Attended {
+    pub(super) fn until(deadline: tokio::time::Instant) -> Self {
+        Self { deadline, body_taken: Arc::default(), body_room: Arc::default() }
+    }
+
     /// Keeps room for a piece of the body.
     pub(super) fn keep_room(&self, room: OwnedSemaphorePermit) {
         let mut kept = self.body_room.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,6 +38,11 @@ impl Attended {
             Some(kept) => kept.merge(room),
             None => *kept = Some(room),
         }
+    }
+
+    /// Hands over the room that the body takes to who goes on with what was in it.
+    pub(super) fn take_room(&self) -> Option<OwnedSemaphorePermit> {
+        self.body_room.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -51,12 +60,8 @@ pub(super) async fn attend(
         None => "none".to_owned(),
     };
     let has_body = !request.body().is_end_stream();
-    let body_taken = Arc::new(AtomicBool::new(false));
-    let attended = Attended {
-        deadline: tokio::time::Instant::now() + api.keys.request_timeout.0,
-        body_taken: Arc::clone(&body_taken),
-        body_room: Arc::default(),
-    };
+    let attended = Attended::until(tokio::time::Instant::now() + api.keys.request_timeout.0);
+    let body_taken = Arc::clone(&attended.body_taken);
     request.extensions_mut().insert(attended.clone());
     let origin = cors::admitted(&api, request.headers());
     let span = info_span!("request", id = id.to_str().unwrap_or_default());

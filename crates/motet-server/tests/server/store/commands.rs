@@ -121,6 +121,32 @@ fn the_log_is_printed_from_where_it_begins() {
 }
 
 #[test]
+fn a_compacted_log_is_printed_page_by_page_as_each_page_says() {
+    let shell = Shell::new();
+    for key in ["a", "b", "c", "a", "d"] {
+        shell.ok(&["put", "A", key, "1"]);
+    }
+    let env = Store::open(shell.data()).expect("a store").env("default").expect("opened");
+    env.set_retention(Retention::everything().bytes(0).latest()).expect("set");
+    env.maintain().expect("done");
+    assert_eq!(env.log().compacted_to().expect("read"), Clock::new(4));
+    drop(env);
+    let (mut clocks, mut after) = (Vec::new(), Vec::new());
+    loop {
+        let arguments: Vec<_> = after.iter().map(String::as_str).collect();
+        let arguments = [&["log", "--json", "--limit", "1"][..], &arguments].concat();
+        let page = shell.run_with(&arguments, "");
+        let told = text(&page.stderr);
+        assert!(page.status.success(), "{arguments:?}: {told}");
+        clocks.extend(lines(&text(&page.stdout)).iter().map(|change| change["clock"].clone()));
+        let Some((_, next)) = told.split_once("next page: ") else { break };
+        after = next.split_whitespace().map(str::to_owned).collect();
+    }
+    assert_eq!(clocks, [2, 3, 4, 5]);
+    assert!(shell.fails(&["log", "--after", "2"]).contains("LOG_TRUNCATED"));
+}
+
+#[test]
 fn queries_are_printed_as_tables_and_as_lines() {
     let shell = Shell::new();
     for n in 0..5 {
@@ -323,6 +349,44 @@ fn a_check_of_a_file_whose_pages_are_damaged_says_so() {
     damage_pages(&shell.data().join("env/default/data.mdb"));
     let told = shell.fails(&["check"]);
     assert!(told.contains("STORE_CORRUPT") && told.contains("Restore a backup"), "{told}");
+}
+
+#[test]
+fn a_check_takes_its_options_also_before_the_end_of_options() {
+    let shell = Shell::new();
+    shell.ok(&["put", "A", "a", "1"]);
+    let told = shell.ok(&["check", "--data", "data", "--"]);
+    assert!(told.contains("as it must be"), "{told}");
+}
+
+#[test]
+fn a_check_ends_when_the_process_that_began_it_is_gone() {
+    let shell = Shell::new();
+    shell.ok(&["put", "A", "a", "1"]);
+    let child = std::process::id().to_string();
+    let told = shell.ok(&["check", "--in-process", &child]);
+    assert!(told.contains("as it must be"), "{told}");
+    let output = shell.run_with(&["check", "--in-process", "1"], "");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_check_runs_also_when_the_program_was_replaced_since_it_began() {
+    use std::os::fd::AsRawFd as _;
+
+    let shell = Shell::new();
+    shell.ok(&["put", "A", "a", "1"]);
+    let program = shell.folder.path().join("motet");
+    fs::copy(BINARY, &program).expect("copied");
+    let open = fs::File::open(&program).expect("opened");
+    fs::remove_file(&program).expect("removed");
+    let program = format!("/proc/{}/fd/{}", std::process::id(), open.as_raw_fd());
+    let mut command = Command::new(program);
+    command.args(["check", "--data", "data"]).current_dir(shell.folder.path());
+    let output = command.output().expect("it runs");
+    let (printed, told) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && printed.contains("as it must be"), "{printed}{told}");
 }
 
 #[tokio::test]

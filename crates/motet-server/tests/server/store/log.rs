@@ -45,7 +45,7 @@ async fn the_log_has_every_change_in_order_and_is_read_page_by_page() {
 async fn changes_that_are_no_longer_kept_are_said_to_be_gone() {
     let server = start();
     let retention = "/api/default/log/retention";
-    let first = json!({"bytes": 1_u64 << 30, "pinBytes": 10_u64 << 30});
+    let first = json!({"bytes": 1_u64 << 30, "pinBytes": 10_u64 << 30, "latest": false});
     assert_eq!(get(&server, retention).await.json, first);
     for value in 0..5 {
         put(&server, "/api/default/types/T/k", &value.to_string()).await;
@@ -54,7 +54,7 @@ async fn changes_that_are_no_longer_kept_are_said_to_be_gone() {
     assert_eq!(put(&server, retention, kept).await.json, json!({}));
     assert_eq!(
         get(&server, retention).await.json,
-        json!({"ageMs": 1, "bytes": 60, "pinBytes": 10_u64 << 30})
+        json!({"ageMs": 1, "bytes": 60, "pinBytes": 10_u64 << 30, "latest": false})
     );
     let end = tokio::time::Instant::now() + Duration::from_secs(10);
     let gone = loop {
@@ -115,14 +115,17 @@ async fn a_reader_ahead_of_the_log_is_told_so_and_one_at_its_head_gets_nothing_n
 }
 
 #[tokio::test]
-async fn setting_the_retention_leaves_what_pins_keep_as_it_is() {
+async fn setting_the_retention_leaves_what_pins_keep_and_the_latest_changes_as_they_are() {
     let server = start();
     let env = Store::open(server.file("data")).expect("a store").env("default").expect("opened");
-    env.set_retention(Retention::everything().pin_bytes(123)).expect("set");
+    env.set_retention(Retention::everything().pin_bytes(123).latest()).expect("set");
     let retention = "/api/default/log/retention";
     assert_eq!(put(&server, retention, r#"{"bytes":60}"#).await.status, 200);
     let kept = env.retention().expect("read");
-    assert_eq!((kept.bytes, kept.pin_bytes), (Some(60), 123));
+    assert_eq!((kept.bytes, kept.pin_bytes, kept.latest), (Some(60), 123, true));
+    assert_eq!(put(&server, retention, r#"{"latest":false}"#).await.status, 200);
+    let kept = env.retention().expect("read");
+    assert_eq!((kept.bytes, kept.pin_bytes, kept.latest), (None, 123, false));
 }
 
 #[tokio::test]
