@@ -14,6 +14,7 @@ use crate::engine::{Commit, Decide, Engine, Table};
 use crate::log::{Retention, SetRetention};
 use crate::read_set::ReadSet;
 use crate::shared::{Driver, Shared};
+use crate::signal::Wake;
 use crate::transaction::{self, Transaction};
 use crate::{
     CheckReport, Clock, Error, KeyRange, Log, Patch, Query, Write, check, keys, lookup, maintenance,
@@ -37,11 +38,26 @@ use crate::{
 #[derive(Clone)]
 pub struct Env {
     shared: Arc<Shared>,
+    /// All clones have the same.
+    _last: Arc<LastHandle>,
+}
+
+/// Goes with the last handle, and so before the process ends: what they share may still be held by
+/// the thread in the background then.
+struct LastHandle(Option<Arc<dyn Wake>>);
+
+impl Drop for LastHandle {
+    fn drop(&mut self) {
+        if let Some(outward) = &self.0 {
+            outward.flush();
+        }
+    }
 }
 
 impl Env {
-    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let last = Arc::new(LastHandle(shared.outward.clone()));
+        Self { shared, _last: last }
     }
 
     /// An environment on an engine of the caller's, without a thread in the background: the caller

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 pub trait Wake: Send + Sync {
     /// Something may have been committed.
     fn wake(&self);
+
+    /// Returns when whoever it wakes has been told of all there was to tell.
+    fn flush(&self) {}
 }
 
 /// Counts commits, so that one between looking and waiting is not slept through.

@@ -71,6 +71,13 @@ impl Wake for Poker {
         self.shared.pending.lock().unwrap_or_else(PoisonError::into_inner).poke = true;
         self.shared.changed.notify_one();
     }
+
+    fn flush(&self) {
+        let mut pending = self.shared.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if mem::take(&mut pending.poke) {
+            self.shared.poke_all();
+        }
+    }
 }
 
 impl Drop for Poker {
@@ -110,15 +117,14 @@ impl Shared {
             while !pending.poke && !pending.stop {
                 pending = self.changed.wait(pending).unwrap_or_else(PoisonError::into_inner);
             }
-            let (poke, stop) = (mem::take(&mut pending.poke), pending.stop);
-            drop(pending);
-            // A process that ends tells of its last commit too.
-            if poke {
+            // A process that ends tells of its last commit too, and waits here until that is done.
+            if mem::take(&mut pending.poke) {
                 self.poke_all();
             }
-            if stop {
+            if pending.stop {
                 return;
             }
+            drop(pending);
             thread::sleep(POKE_INTERVAL);
         }
     }

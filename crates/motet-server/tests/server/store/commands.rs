@@ -235,8 +235,10 @@ fn the_log_is_printed_and_followed() {
     };
     assert_eq!(next()["clock"], 1);
     // Written by another process while the first one waits.
+    let begun = Instant::now();
     shell.ok(&["put", "A", "a", "3"]);
     assert_eq!(next()["value"], 3);
+    assert!(begun.elapsed() < Duration::from_secs(10), "it was woken by a process that has ended");
     assert!(watch.wait().expect("it ends").success());
 }
 
