@@ -51,6 +51,25 @@ pub(super) struct Stored {
     json: Vec<u8>,
 }
 
+/// How much there is to write.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Effort {
+    bytes: usize,
+    changes: u64,
+}
+
+impl Effort {
+    pub(super) const fn plus(self, other: Self) -> Self {
+        Self { bytes: self.bytes + other.bytes, changes: self.changes + other.changes }
+    }
+
+    /// Whether it is as much as a transaction of the background should have, on an engine that takes
+    /// so many bytes.
+    pub(super) fn fills_batch(self, bytes_max: usize) -> bool {
+        self.bytes >= BATCH_BYTES.min(bytes_max / 4) || self.changes >= BATCH_CHANGES
+    }
+}
+
 impl<'t> Session<'t> {
     pub(crate) async fn begin(
         transaction: &'t dyn Transaction,
@@ -87,7 +106,12 @@ impl<'t> Session<'t> {
     /// Whether a decider of the background has as much as one transaction should have, so that no
     /// writer waits for long; what is left comes with the next one.
     pub(crate) fn is_batch_full(&self) -> bool {
-        self.overlay.bytes() >= BATCH_BYTES.min(self.bytes_max / 4)
+        self.effort().fills_batch(self.bytes_max)
+    }
+
+    /// How much is decided so far.
+    pub(super) const fn effort(&self) -> Effort {
+        Effort { bytes: self.overlay.bytes(), changes: self.changes }
     }
 
     /// Refuses what the engine would refuse, before it takes more memory than that.
@@ -533,3 +557,6 @@ fn not_found(write: &Write) -> Error {
 
 /// Bytes after which a transaction of the background ends.
 const BATCH_BYTES: usize = 16 << 20;
+
+/// Changes after which one ends.
+const BATCH_CHANGES: u64 = 10_000;
