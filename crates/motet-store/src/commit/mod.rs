@@ -17,8 +17,8 @@ use crate::read_set::ReadSet;
 use crate::shared::Shared;
 use crate::{Clock, Error};
 pub use once::IdempotencyKey;
-pub(crate) use session::Session;
-pub(crate) use sweep::{HELD_WAIT, Sweep};
+pub(crate) use session::{HELD_WAIT, Session};
+pub(crate) use sweep::Sweep;
 
 /// All writes or none, and only if nothing that was read has changed since.
 pub(crate) struct Batch {

@@ -178,11 +178,22 @@ impl<'t> Session<'t> {
         self.follow_references().await
     }
 
-    /// Lists a document that cannot expire yet again, for later.
-    pub(crate) fn expire_later(&mut self, listed_ms: u64, document: &[u8], later: Duration) {
-        let later_ms = self.stamp.unix_ms() + millis(later);
+    /// Lists a document that cannot expire yet again, for later: the longer ago its time came, the
+    /// later.
+    pub(crate) async fn expire_later(
+        &mut self,
+        listed_ms: u64,
+        document: &[u8],
+    ) -> Result<(), Error> {
+        let bytes = self.overlay.get(Table::Documents, document).await?;
+        let record = bytes.as_deref().and_then(Record::from_bytes);
+        let expires_ms = record.and_then(|record| record.expires_ms).unwrap_or(listed_ms);
+        let now_ms = self.stamp.unix_ms();
+        let overdue_ms = now_ms.saturating_sub(expires_ms);
+        let later_ms = now_ms + overdue_ms.clamp(millis(HELD_WAIT_FIRST), millis(HELD_WAIT));
         self.overlay.remove(Table::Index, keys::expiry(listed_ms, document));
         self.overlay.put(Table::Index, keys::expiry(later_ms, document), Vec::new());
+        Ok(())
     }
 
     pub(super) async fn put(
@@ -554,6 +565,13 @@ fn already_exists(write: &Write, version: Clock) -> Error {
 fn not_found(write: &Write) -> Error {
     Error::NotFound { type_name: write.type_name.clone(), key: write.key.clone() }
 }
+
+/// How soon to try again at the earliest to remove a document that something keeps. Each time doubles
+/// how long ago it expired, and so the wait.
+const HELD_WAIT_FIRST: Duration = Duration::from_secs(10);
+
+/// How soon to try again at the latest.
+pub(crate) const HELD_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// Bytes after which a transaction of the background ends.
 const BATCH_BYTES: usize = 16 << 20;

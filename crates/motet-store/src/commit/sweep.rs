@@ -1,21 +1,22 @@
 //! Removing documents whose time has come.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use motet_protocol::fault::planted;
 
 use super::Session;
 use super::session::Effort;
-use crate::Error;
 use crate::engine::{Decision, Transaction, decides};
 use crate::shared::Shared;
+use crate::{Error, keys};
 
 /// Removes documents whose time has come.
 pub(crate) struct Sweep {
     pub(crate) shared: Arc<Shared>,
     /// When their expiry is listed, and their keys in `Documents`.
     pub(crate) documents: Vec<(u64, Vec<u8>)>,
+    /// Why nothing may be added: the store is full.
+    pub(crate) full: Option<Error>,
 }
 
 decides!(Sweep);
@@ -40,7 +41,10 @@ impl Sweep {
             }
             match self.attempt(transaction, &[place], &[], &mut effort).await {
                 Ok(_) => go.push(place),
-                Err(error) if is_held(&error) => stay.push(place),
+                Err(error) if is_held(&error) => {
+                    self.tell(transaction, place, &error).await?;
+                    stay.push(place);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -54,6 +58,29 @@ impl Sweep {
         }
     }
 
+    /// Tells whoever runs the store of a document that is too much to remove, for no other will.
+    async fn tell(
+        &self,
+        transaction: &dyn Transaction,
+        place: usize,
+        error: &Error,
+    ) -> Result<(), Error> {
+        if !matches!(error, Error::BatchTooLarge { .. } | Error::TransactionTooLarge { .. }) {
+            return Ok(());
+        }
+        let (_, document) = &self.documents[place];
+        let catalog = self.shared.catalog.of_transaction(transaction).await?;
+        let named = keys::split_document(document).and_then(|(type_id, key)| {
+            Some((catalog.type_name(type_id)?.to_owned(), key.to_owned()))
+        });
+        let too_large = named.map(|(type_name, key)| {
+            let why = error.to_string();
+            (document.clone(), Error::ExpiryTooLarge { type_name, key, why })
+        });
+        self.shared.set_too_large(too_large);
+        Ok(())
+    }
+
     /// Removes some, lists others for later, and adds to the effort what that came to.
     async fn attempt(
         &self,
@@ -65,12 +92,16 @@ impl Sweep {
         let mut session = Session::begin(transaction, &self.shared).await?;
         for place in stay {
             let (listed_ms, document) = &self.documents[*place];
-            session.expire_later(*listed_ms, document, HELD_WAIT);
+            session.expire_later(*listed_ms, document).await?;
         }
         let removed = self.remove(&mut session, go).await;
         *effort = effort.plus(session.effort());
         removed?;
-        session.finish().await
+        let decision = session.finish().await?;
+        match &self.full {
+            Some(full) if !decision.writes.makes_room() => Err(full.clone()),
+            _ => Ok(decision),
+        }
     }
 
     /// Removes documents until the transaction has enough.
@@ -86,7 +117,8 @@ impl Sweep {
     }
 }
 
-/// Whether a rule of documents or their size stands against the removal of one, and not the medium.
+/// Whether a rule of documents or their size stands against the removal of one, or there is no room
+/// for what it adds, and not the medium.
 const fn is_held(error: &Error) -> bool {
     matches!(
         error,
@@ -99,15 +131,14 @@ const fn is_held(error: &Error) -> bool {
             | Error::BatchTooLarge { .. }
             | Error::TransactionTooLarge { .. }
             | Error::ValueTooLarge { .. }
+            | Error::StoreFull { .. }
     )
 }
-
-/// How soon to try again to remove a document that a rule of others keeps.
-pub(crate) const HELD_WAIT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+    use std::time::Duration;
 
     use serde_json::json;
 
@@ -116,7 +147,7 @@ mod tests {
     use crate::engine::memory::Memory;
     use crate::engine::{Answer, Decide, Engine as _, OnEntry, OnValue, Range, Read, Table};
     use crate::shared::Driver;
-    use crate::{Env, Head, Hlc, IndexSpec, Limits, OnDelete, TypeSpec, Write, keys};
+    use crate::{Env, Head, Hlc, IndexSpec, Limits, OnDelete, TypeSpec, Write};
 
     /// Counts the documents that a decider looks up.
     struct Counted<D> {
@@ -199,7 +230,8 @@ mod tests {
         let type_id = catalog.type_id("Scan").unwrap();
         let documents =
             keys.iter().map(|key| (1_000 + millis(lasts), keys::document(type_id, key)));
-        let decider = Sweep { shared: Arc::clone(env.shared()), documents: documents.collect() };
+        let decider =
+            Sweep { shared: Arc::clone(env.shared()), documents: documents.collect(), full: None };
         let looked_up = Arc::new(AtomicUsize::new(0));
         let counted = Counted { decider, documents: Arc::clone(&looked_up) };
         let outcome = pollster::block_on(engine.write(vec![Box::new(counted)])).pop().unwrap();
