@@ -1,5 +1,7 @@
 //! The deciders of documents: what runs inside the open write transaction.
 
+#[cfg(test)]
+mod counting;
 mod once;
 mod overlay;
 mod references;

@@ -137,70 +137,18 @@ const fn is_held(error: &Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
     use serde_json::json;
 
     use super::*;
     use crate::clock::millis;
+    use crate::commit::counting::Counted;
+    use crate::engine::Engine as _;
     use crate::engine::memory::Memory;
-    use crate::engine::{Answer, Decide, Engine as _, OnEntry, OnValue, Range, Read, Table};
     use crate::shared::Driver;
-    use crate::{Env, Head, Hlc, IndexSpec, Limits, OnDelete, TypeSpec, Write};
-
-    /// Counts the documents that a decider looks up.
-    struct Counted<D> {
-        decider: D,
-        documents: Arc<AtomicUsize>,
-    }
-
-    struct Counting<'t> {
-        transaction: &'t dyn Transaction,
-        documents: &'t AtomicUsize,
-    }
-
-    impl<D: Decide> Decide for Counted<D> {
-        fn decide<'a>(
-            &'a mut self,
-            transaction: &'a dyn Transaction,
-        ) -> Answer<'a, Result<Decision, Error>> {
-            let counting = Counting { transaction, documents: &self.documents };
-            Answer::now(pollster::block_on(self.decider.decide(&counting)))
-        }
-    }
-
-    impl Read for Counting<'_> {
-        fn get_many<'a>(
-            &'a self,
-            table: Table,
-            keys: &'a [&'a [u8]],
-            each: &'a mut OnValue<'a>,
-        ) -> Answer<'a, Result<(), Error>> {
-            if table == Table::Documents {
-                self.documents.fetch_add(keys.len(), Ordering::Relaxed);
-            }
-            self.transaction.get_many(table, keys, each)
-        }
-
-        fn range<'a>(
-            &'a self,
-            range: Range<'a>,
-            each: &'a mut OnEntry<'a>,
-        ) -> Answer<'a, Result<(), Error>> {
-            self.transaction.range(range, each)
-        }
-    }
-
-    impl Transaction for Counting<'_> {
-        fn head(&self) -> Head {
-            self.transaction.head()
-        }
-
-        fn stamp(&self) -> Hlc {
-            self.transaction.stamp()
-        }
-    }
+    use crate::{Env, IndexSpec, Limits, OnDelete, TypeSpec, Write};
 
     #[test]
     fn one_that_is_held_makes_a_sweep_look_at_no_more_than_fills_a_transaction() {
@@ -232,12 +180,11 @@ mod tests {
             keys.iter().map(|key| (1_000 + millis(lasts), keys::document(type_id, key)));
         let decider =
             Sweep { shared: Arc::clone(env.shared()), documents: documents.collect(), full: None };
-        let looked_up = Arc::new(AtomicUsize::new(0));
-        let counted = Counted { decider, documents: Arc::clone(&looked_up) };
+        let (counted, reads) = Counted::new(decider);
         let outcome = pollster::block_on(engine.write(vec![Box::new(counted)])).pop().unwrap();
         let removed = outcome.unwrap();
         assert!(removed.clock.number() - removed.before.number() > 10, "the others went");
-        let looked_up = looked_up.load(Ordering::Relaxed);
+        let looked_up = reads.documents();
         assert!(looked_up < 2 * count, "{looked_up}");
     }
 }
