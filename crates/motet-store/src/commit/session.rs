@@ -179,18 +179,19 @@ impl<'t> Session<'t> {
     }
 
     /// Lists a document that cannot expire yet again, for later: the longer ago its time came, the
-    /// later.
+    /// later, but not later than this.
     pub(crate) async fn expire_later(
         &mut self,
         listed_ms: u64,
         document: &[u8],
+        longest: Duration,
     ) -> Result<(), Error> {
         let bytes = self.overlay.get(Table::Documents, document).await?;
         let record = bytes.as_deref().and_then(Record::from_bytes);
         let expires_ms = record.and_then(|record| record.expires_ms).unwrap_or(listed_ms);
         let now_ms = self.stamp.unix_ms();
         let overdue_ms = now_ms.saturating_sub(expires_ms);
-        let later_ms = now_ms + overdue_ms.clamp(millis(HELD_WAIT_FIRST), millis(HELD_WAIT));
+        let later_ms = now_ms + overdue_ms.clamp(millis(HELD_WAIT_FIRST), millis(longest));
         self.overlay.remove(Table::Index, keys::expiry(listed_ms, document));
         self.overlay.put(Table::Index, keys::expiry(later_ms, document), Vec::new());
         Ok(())
@@ -567,8 +568,8 @@ fn not_found(write: &Write) -> Error {
 }
 
 /// How soon to try again at the earliest to remove a document that something keeps. Each time doubles
-/// how long ago it expired, and so the wait.
-const HELD_WAIT_FIRST: Duration = Duration::from_secs(10);
+/// how long ago it expired, and so the wait where it may be longer.
+pub(super) const HELD_WAIT_FIRST: Duration = Duration::from_secs(10);
 
 /// How soon to try again at the latest.
 pub(crate) const HELD_WAIT: Duration = Duration::from_secs(60 * 60);

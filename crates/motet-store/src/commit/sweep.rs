@@ -1,11 +1,12 @@
 //! Removing documents whose time has come.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use motet_protocol::fault::planted;
 
 use super::Session;
-use super::session::Effort;
+use super::session::{Effort, HELD_WAIT, HELD_WAIT_FIRST};
 use crate::engine::{Decision, Transaction, decides};
 use crate::shared::Shared;
 use crate::{Error, keys};
@@ -43,7 +44,7 @@ impl Sweep {
                 Ok(_) => go.push(place),
                 Err(error) if is_held(&error) => {
                     self.tell(transaction, place, &error).await?;
-                    stay.push(place);
+                    stay.push((place, longest_wait(&error)));
                 }
                 Err(error) => return Err(error),
             }
@@ -65,7 +66,7 @@ impl Sweep {
         place: usize,
         error: &Error,
     ) -> Result<(), Error> {
-        if !matches!(error, Error::BatchTooLarge { .. } | Error::TransactionTooLarge { .. }) {
+        if !is_too_large(error) {
             return Ok(());
         }
         let (_, document) = &self.documents[place];
@@ -86,13 +87,13 @@ impl Sweep {
         &self,
         transaction: &dyn Transaction,
         go: &[usize],
-        stay: &[usize],
+        stay: &[(usize, Duration)],
         effort: &mut Effort,
     ) -> Result<Decision, Error> {
         let mut session = Session::begin(transaction, &self.shared).await?;
-        for place in stay {
+        for (place, longest) in stay {
             let (listed_ms, document) = &self.documents[*place];
-            session.expire_later(*listed_ms, document).await?;
+            session.expire_later(*listed_ms, document, *longest).await?;
         }
         let removed = self.remove(&mut session, go).await;
         *effort = effort.plus(session.effort());
@@ -135,10 +136,20 @@ const fn is_held(error: &Error) -> bool {
     )
 }
 
+/// Whether the removal of one alone is too much.
+const fn is_too_large(error: &Error) -> bool {
+    matches!(error, Error::BatchTooLarge { .. } | Error::TransactionTooLarge { .. })
+}
+
+/// For how long one that is held waits at most. What is too much is so for long, and finding out takes
+/// long; what others rule may change any time.
+const fn longest_wait(error: &Error) -> Duration {
+    if is_too_large(error) { HELD_WAIT } else { HELD_WAIT_FIRST }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
-    use std::time::Duration;
 
     use serde_json::json;
 
