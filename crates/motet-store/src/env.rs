@@ -73,7 +73,7 @@ impl Env {
     /// # Errors
     /// What the medium does; calling again later is right.
     pub fn maintain(&self) -> Result<Duration, Error> {
-        maintenance::step(self)
+        maintenance::finish(self)
     }
 
     /// Its name.
@@ -322,7 +322,8 @@ impl Env {
     }
 
     /// Why the work in the background (removing what has expired, trimming the log) failed the last
-    /// time it was tried; `None` while it succeeds. It is tried again every ten seconds.
+    /// time it was tried, or [`Error::ExpiryTooLarge`] while there is such a document; `None` if all
+    /// is well. What failed is tried again every ten seconds.
     #[must_use]
     pub fn maintenance_error(&self) -> Option<Error> {
         self.shared.maintenance_error()

@@ -51,6 +51,17 @@ pub enum Error {
         /// How many are allowed.
         max: usize,
     },
+    /// The removal of an expired document takes more with it than one transaction may have. It counts
+    /// as absent, and stays in the store until enough of what refers to it is removed.
+    #[error("the expired {type_name} {key:?} is kept, for what goes with it is too much: {why}")]
+    ExpiryTooLarge {
+        /// The document's type.
+        type_name: String,
+        /// The document's key.
+        key: String,
+        /// What there is too much of.
+        why: String,
+    },
     /// The environment has reached the size that it was given.
     #[error("the environment holds {bytes} bytes of the {max} that it may")]
     StoreFull {
@@ -391,9 +402,9 @@ impl Error {
             Self::KeyInvalid { .. } => ErrorCode::KeyInvalid,
             Self::ValueTooLarge { .. } => ErrorCode::ValueTooLarge,
             Self::ValueTooDeep { .. } => ErrorCode::ValueTooDeep,
-            Self::BatchTooLarge { .. } | Self::TransactionTooLarge { .. } => {
-                ErrorCode::TransactionTooLarge
-            }
+            Self::BatchTooLarge { .. }
+            | Self::TransactionTooLarge { .. }
+            | Self::ExpiryTooLarge { .. } => ErrorCode::TransactionTooLarge,
             Self::StoreFull { .. } => ErrorCode::StoreFull,
             Self::DiskFull => ErrorCode::DiskFull,
             Self::ReadOnly { .. } => ErrorCode::StoreReadOnly,

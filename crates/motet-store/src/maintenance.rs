@@ -7,7 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::commit::Sweep;
-use crate::engine::Table;
+use crate::document::Record;
+use crate::engine::{Table, View};
 use crate::index::{Build, Clear, IndexState};
 use crate::keys::TypeId;
 use crate::log::Trim;
@@ -28,11 +29,15 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Result<(), Error> {
 fn run(shared: &Weak<Shared>, signal: &Arc<Signal>) {
     loop {
         let seen = signal.count();
+        // Held for a round at a time: a store that its user has dropped is closed soon.
         let Some(env) = shared.upgrade().map(Env::new) else { return };
-        let outcome = step(&env);
+        let Round { more, outcome } = round(&env);
         let next = outcome.as_ref().map_or(RETRY, |next| *next);
         env.shared().set_maintenance_error(outcome.err());
         drop(env);
+        if more {
+            continue;
+        }
         let started = Instant::now();
         signal.wait(seen, started + next);
         // However often something is committed, looking once in a while is enough: what has expired
@@ -41,32 +46,56 @@ fn run(shared: &Weak<Shared>, signal: &Arc<Signal>) {
     }
 }
 
-/// Does what is due, and says how soon to look again at the latest. What fails holds up nothing else:
-/// least of all the removal of what has expired, which makes room.
-pub(crate) fn step(env: &Env) -> Result<Duration, Error> {
-    let trimmed = trim(env);
-    let cleared = clear_indexes(env);
-    let built = build_indexes(env);
-    let next = sweep(env);
-    trimmed.and(cleared).and(built).and(next)
+/// Does all that is due, and says how soon to look again at the latest.
+pub(crate) fn finish(env: &Env) -> Result<Duration, Error> {
+    loop {
+        let Round { more, outcome } = round(env);
+        if !more {
+            return outcome;
+        }
+    }
+}
+
+/// A transaction of each kind of work.
+struct Round {
+    /// Whether some kind has more to do at once.
+    more: bool,
+    /// How soon to look again at the latest.
+    outcome: Result<Duration, Error>,
+}
+
+/// Does a part of what is due, of each kind as much as one transaction takes: what takes long holds
+/// up nothing else. Neither does what fails: least of all the removal of what has expired, which makes
+/// room.
+fn round(env: &Env) -> Round {
+    let outcomes = [trim(env), clear_index(env), build_index(env), sweep(env)];
+    let more = outcomes.iter().any(|outcome| matches!(outcome, Ok(next) if *next == AT_ONCE));
+    let soonest = outcomes.into_iter().try_fold(BACKSTOP, |soonest, next| Ok(soonest.min(next?)));
+    Round { more, outcome: soonest }
 }
 
 /// Removes what has expired, and says how soon something will.
 fn sweep(env: &Env) -> Result<Duration, Error> {
-    let mut before = Vec::new();
-    loop {
-        let Due { documents, now_ms, next_ms } = pollster::block_on(due(env.shared()))?;
-        if documents.is_empty() {
-            let next = next_ms.map(|next_ms| Duration::from_millis(next_ms.saturating_sub(now_ms)));
-            return Ok(next.unwrap_or(BACKSTOP).min(BACKSTOP));
-        }
-        if documents == before {
-            // None of them went: the wall clock of who decides is behind.
-            return Ok(RETRY);
-        }
-        before.clone_from(&documents);
-        env.decide(Box::new(Sweep { shared: Arc::clone(env.shared()), documents }))?;
+    let shared = env.shared();
+    let found = pollster::block_on(due(shared))?;
+    if found.documents.is_empty() {
+        return Ok(found.next());
     }
+    let sweep = |full| {
+        let (shared, documents) = (Arc::clone(shared), found.documents.clone());
+        env.decide(Box::new(Sweep { shared, documents, full }))
+    };
+    match sweep(None) {
+        // Others may go that add nothing.
+        Err(full @ Error::StoreFull { .. }) => sweep(Some(full))?,
+        outcome => outcome?,
+    };
+    let left = pollster::block_on(due(shared))?;
+    if left.documents.is_empty() {
+        return Ok(left.next());
+    }
+    // If none of them went, the wall clock of who decides is behind.
+    Ok(if left.documents == found.documents { RETRY } else { AT_ONCE })
 }
 
 struct Due {
@@ -77,10 +106,19 @@ struct Due {
     next_ms: Option<u64>,
 }
 
+impl Due {
+    /// How soon to look again, if there are no documents now.
+    fn next(&self) -> Duration {
+        let next_ms = self.next_ms.map(|next_ms| next_ms.saturating_sub(self.now_ms));
+        next_ms.map_or(BACKSTOP, Duration::from_millis).min(BACKSTOP)
+    }
+}
+
 /// Documents whose time has come.
 async fn due(shared: &Shared) -> Result<Due, Error> {
     let view = shared.engine.view().await?;
     let now_ms = lookup::now_ms(view.as_ref(), shared.unix_ms()).await?;
+    forget_too_large(view.as_ref(), now_ms, shared).await?;
     let max = shared.limits.background_batch(SWEEP_DOCUMENTS_MAX);
     let (mut documents, mut next_ms) = (Vec::new(), None);
     let mut show = |key: &[u8], _: &[u8]| match keys::split_expiry(key) {
@@ -105,33 +143,43 @@ async fn due(shared: &Shared) -> Result<Due, Error> {
     Ok(Due { documents, now_ms, next_ms })
 }
 
-/// Trims the log, a batch of entries at a time, so that no writer waits for long.
-fn trim(env: &Env) -> Result<(), Error> {
-    while let Some(trim) = pollster::block_on(Trim::plan(env.shared()))? {
-        env.decide(Box::new(trim))?;
+/// Forgets the document that was too much to remove once it is gone or has come again.
+async fn forget_too_large(view: &dyn View, now_ms: u64, shared: &Shared) -> Result<(), Error> {
+    let Some((document, _)) = shared.too_large() else { return Ok(()) };
+    let bytes = lookup::one(view, Table::Documents, &document).await?;
+    let record = bytes.as_deref().and_then(Record::from_bytes);
+    if record.is_none_or(|record| record.is_live(now_ms)) {
+        shared.set_too_large(None);
     }
     Ok(())
 }
 
-/// Removes the entries of indexes that were dropped.
-fn clear_indexes(env: &Env) -> Result<(), Error> {
+/// Does the next thing that the log's retention asks for.
+fn trim(env: &Env) -> Result<Duration, Error> {
+    let Some(trim) = pollster::block_on(Trim::plan(env.shared()))? else { return Ok(BACKSTOP) };
+    env.decide(Box::new(trim))?;
+    Ok(AT_ONCE)
+}
+
+/// Removes entries of an index that was dropped.
+fn clear_index(env: &Env) -> Result<Duration, Error> {
     let plan = async || {
         let view = env.shared().engine.view().await?;
         Clear::plan(view.as_ref(), &env.shared().limits).await
     };
-    while let Some(clear) = pollster::block_on(plan())? {
-        env.decide(Box::new(clear))?;
-    }
-    Ok(())
+    let Some(clear) = pollster::block_on(plan())? else { return Ok(BACKSTOP) };
+    env.decide(Box::new(clear))?;
+    Ok(AT_ONCE)
 }
 
-/// Builds the indexes that are not ready. Any process may, and several do no harm: each batch begins
+/// Builds an index that is not ready. Any process may, and several do no harm: each batch begins
 /// where the last one ended, whoever did it.
-fn build_indexes(env: &Env) -> Result<(), Error> {
-    while let Some((type_id, name)) = pollster::block_on(unbuilt(env.shared()))? {
-        env.decide(Box::new(Build { shared: Arc::clone(env.shared()), type_id, name }))?;
-    }
-    Ok(())
+fn build_index(env: &Env) -> Result<Duration, Error> {
+    let Some((type_id, name)) = pollster::block_on(unbuilt(env.shared()))? else {
+        return Ok(BACKSTOP);
+    };
+    env.decide(Box::new(Build { shared: Arc::clone(env.shared()), type_id, name }))?;
+    Ok(AT_ONCE)
 }
 
 async fn unbuilt(shared: &Shared) -> Result<Option<(TypeId, String)>, Error> {
@@ -145,8 +193,47 @@ async fn unbuilt(shared: &Shared) -> Result<Option<(TypeId, String)>, Error> {
 /// How many documents one transaction removes.
 const SWEEP_DOCUMENTS_MAX: usize = 1_000;
 
+/// How soon to look again where there is more to do.
+const AT_ONCE: Duration = Duration::ZERO;
+
 /// How soon to try again what has failed.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// How often to look while there are commits.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::memory::Memory;
+    use crate::engine::system_clock;
+    use crate::shared::Driver;
+    use crate::{IndexSpec, Limits, Retention, Write};
+
+    #[test]
+    fn what_takes_long_does_not_hold_up_the_rest() {
+        let driver = Driver {
+            instance: 1,
+            limits: Limits { background_batch_max: 1, ..Limits::default() },
+            wall_clock: system_clock(),
+            outward: None,
+        };
+        let env = Env::on_engine("test", Arc::new(Memory::default()), driver);
+        for n in 0..20 {
+            env.put("Order", &format!("o-{n}"), json!({ "total": n })).unwrap();
+        }
+        env.set_retention(Retention::everything().bytes(0)).unwrap();
+        env.create_index("Order", "total", &IndexSpec::new().field("total")).unwrap();
+        env.write(Write::put("Session", "s", json!(1)).expires_in(Duration::ZERO)).unwrap();
+        let Round { more, outcome } = round(&env);
+        assert!(more && outcome.is_ok(), "{outcome:?}");
+        let report = env.check().unwrap();
+        assert_eq!((report.expiries, report.changes), (0, 21), "one trimmed, one expired");
+        let built = &env.indexes("Order").unwrap()[0];
+        assert_eq!(built.scanned, Some(1));
+        finish(&env).unwrap();
+        assert_eq!(env.log().read(crate::Clock::new(21), 10).unwrap().len(), 1);
+    }
+}

@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     wall_clock: WallClock,
     /// Why the background's last work failed, until it succeeds.
     maintenance_error: Mutex<Option<Error>>,
+    /// An expired document that is too much to remove, by its key in `Documents`, and why.
+    too_large: Mutex<Option<(Vec<u8>, Error)>>,
 }
 
 /// What an environment needs of its surroundings.
@@ -47,6 +49,7 @@ impl Shared {
             outward: driver.outward,
             wall_clock: driver.wall_clock,
             maintenance_error: Mutex::default(),
+            too_large: Mutex::default(),
         }
     }
 
@@ -69,7 +72,16 @@ impl Shared {
     }
 
     pub(crate) fn maintenance_error(&self) -> Option<Error> {
-        self.maintenance_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let failed = self.maintenance_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        failed.or_else(|| self.too_large().map(|(_, error)| error))
+    }
+
+    pub(crate) fn too_large(&self) -> Option<(Vec<u8>, Error)> {
+        self.too_large.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_too_large(&self, found: Option<(Vec<u8>, Error)>) {
+        *self.too_large.lock().unwrap_or_else(PoisonError::into_inner) = found;
     }
 }
 

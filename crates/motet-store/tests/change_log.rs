@@ -200,7 +200,7 @@ fn d4_what_is_pinned_is_kept_until_the_pin_moves_on_or_is_taken_away() {
         assert_eq!(clocks_after(env, 8), [9, 10]);
         assert_eq!(env.log().pins().unwrap(), [("near".to_owned(), Clock::new(8))]);
         env.log().unpin("near").unwrap();
-        env.log().unpin("never there").unwrap();
+        env.log().unpin("never-there").unwrap();
         env.maintain().unwrap();
         assert_eq!(clocks_after(env, 9), [10], "the newest change is always kept");
     });
@@ -237,6 +237,7 @@ fn d4_what_is_gone_cannot_be_pinned() {
         let refused = env.log().pin("later", Clock::new(11));
         assert!(matches!(refused, Err(Error::LogPositionAhead { .. })), "{refused:?}");
         assert!(matches!(env.log().pin("~own", Clock::ZERO), Err(Error::NameInvalid { .. })));
+        assert!(matches!(env.log().unpin("~own"), Err(Error::NameInvalid { .. })));
     });
 }
 

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use motet_store::engine::memory::Memory;
 use motet_store::engine::{Engine, WallClock};
@@ -59,8 +60,11 @@ impl Fixture {
 }
 
 fn process(engine: &Arc<Memory>, wall: &Wall) -> Env {
-    let driver =
-        Driver { instance: 1, limits: Limits::default(), wall_clock: wall.shown(), outward: None };
+    limited(engine, wall, Limits::default())
+}
+
+fn limited(engine: &Arc<Memory>, wall: &Wall, limits: Limits) -> Env {
+    let driver = Driver { instance: 1, limits, wall_clock: wall.shown(), outward: None };
     Env::on_engine("test", Arc::clone(engine) as Arc<dyn Engine>, driver)
 }
 
@@ -207,4 +211,90 @@ fn a_check_is_clean_where_a_unique_value_was_given_again_before_the_sweep() {
     fixture.set(2_000);
     env.put("User", "b", json!({"mail": "m"})).unwrap();
     assert_eq!(env.check().unwrap().findings, []);
+}
+
+#[test]
+fn one_that_is_too_much_to_remove_is_told_and_tried_ever_less_often() {
+    let fixture = Fixture::new();
+    let Fixture { env: roomy, engine, reading, .. } = &fixture;
+    let env = limited(engine, reading, Limits { batch_writes_max: 10, ..Limits::default() });
+    env.define("Order", &TypeSpec::new().reference("of", "Customer", OnDelete::Cascade)).unwrap();
+    env.maintain().unwrap();
+    fixture.put_for("Customer", "c", json!(1), 1_000);
+    for n in 0..20 {
+        env.put("Order", &format!("o-{n}"), json!({"of": "c"})).unwrap();
+    }
+    fixture.put_for("Session", "s", json!(1), 1_000);
+    fixture.set(101_000);
+    env.maintain().unwrap();
+    let told = env.maintenance_error();
+    assert!(
+        matches!(&told, Some(Error::ExpiryTooLarge { type_name, key, .. })
+            if type_name == "Customer" && key == "c"),
+        "{told:?}"
+    );
+    let documents = || {
+        let report = env.check().unwrap();
+        assert_eq!(report.findings, []);
+        report.documents
+    };
+    assert_eq!(documents(), 21, "the session went");
+    fixture.set(190_000);
+    roomy.maintain().unwrap();
+    assert_eq!(documents(), 21, "what has waited 100 seconds waits as long again");
+    env.maintain().unwrap();
+    assert!(env.maintenance_error().is_some(), "until it is gone");
+    fixture.set(202_000);
+    roomy.maintain().unwrap();
+    assert_eq!(documents(), 0);
+    env.maintain().unwrap();
+    assert!(env.maintenance_error().is_none());
+}
+
+/// A full store, in which this holds a customer whose time has come, as well as others.
+#[cfg(unix)]
+fn sweeps_a_full_store(on_delete: OnDelete) {
+    use motet_store::engine::lmdb::{Lmdb, Options};
+    use motet_store::engine::system_clock;
+
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { max_bytes: 1 << 20, ..Options::default() };
+    let engine = Arc::new(Lmdb::open(directory.path().join("test"), &options).unwrap());
+    let (limits, wall_clock) = (Limits::default(), system_clock());
+    let env =
+        Env::on_engine("test", engine, Driver { instance: 1, limits, wall_clock, outward: None });
+    env.define("Order", &TypeSpec::new().reference("of", "Customer", on_delete)).unwrap();
+    env.maintain().unwrap();
+    let put = |type_name: &str, key: &str| {
+        let write = Write::put(type_name, key, json!(1));
+        env.write(write.expires_in(Duration::from_secs(1))).unwrap();
+    };
+    put("Customer", "c");
+    (0..50).for_each(|n| put("Session", &format!("s-{n}")));
+    env.put("Order", "o", json!({"of": "c", "text": "x".repeat(1_000)})).unwrap();
+    for bytes in [1_000, 1] {
+        let value = json!("x".repeat(bytes));
+        let full = (0..).find_map(|_| env.put("Filler", "f", value.clone()).err()).unwrap();
+        assert!(matches!(full, Error::StoreFull { .. }), "{full:?}");
+    }
+    let end = Instant::now() + Duration::from_secs(10);
+    while env.get("Session", "s-49").unwrap().is_some() {
+        assert!(Instant::now() < end, "its time comes");
+        thread::sleep(Duration::from_millis(10));
+    }
+    env.maintain().unwrap();
+    let report = env.check().unwrap();
+    assert_eq!((report.documents, report.expiries, report.findings), (3, 1, vec![]));
+}
+
+#[test]
+#[cfg(unix)]
+fn what_is_held_in_a_full_store_does_not_keep_others_there() {
+    sweeps_a_full_store(OnDelete::Restrict);
+}
+
+#[test]
+#[cfg(unix)]
+fn what_would_add_to_a_full_store_does_not_keep_others_there() {
+    sweeps_a_full_store(OnDelete::SetNull);
 }

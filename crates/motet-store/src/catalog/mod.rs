@@ -19,6 +19,7 @@ use crate::Error;
 use crate::engine::{Read, Table, Writes};
 use crate::index::Index;
 use crate::keys::TypeId;
+use crate::log::Compacted;
 use crate::lookup;
 use crate::value::successor;
 
@@ -142,7 +143,7 @@ impl Catalog {
     /// The catalogue as it is at this point of the environment's history.
     pub(crate) async fn load(from: &dyn Read) -> Result<Self, Error> {
         let mut catalog = Self { epoch: epoch(from).await?, ..Self::default() };
-        catalog.is_compacted = lookup::one(from, Table::Catalog, COMPACTED_KEY).await?.is_some();
+        catalog.is_compacted = Compacted::load(from).await?.is_some();
         for (name, value) in under(from, TYPE_PREFIX).await? {
             catalog.set_type(&name, Type::new(parse(format_args!("type {name:?}"), &value)?)?);
         }
@@ -174,8 +175,12 @@ pub(crate) fn parse<T: DeserializeOwned>(
 ) -> Result<T, Error> {
     serde_json::from_slice(value).map_err(|error| {
         let (what, why) = (format!("the catalogue's {what}"), error.to_string());
-        // Whole JSON with something unknown in it.
-        if error.is_data() { Error::EntryNewer { what, why } } else { Error::Damaged { what, why } }
+        // Serde says so of fields and variants only.
+        if error.is_data() && why.starts_with("unknown ") {
+            Error::EntryNewer { what, why }
+        } else {
+            Error::Damaged { what, why }
+        }
     })
 }
 

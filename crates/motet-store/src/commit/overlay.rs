@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use motet_protocol::fault::planted;
 
 use crate::engine::{OnEntry, Read, Table, Writes};
+use crate::keys::just_after;
 use crate::value::successor;
 use crate::{Error, lookup};
 
@@ -86,6 +87,35 @@ impl<'t> Overlay<'t> {
         lookup::range(self.below, table, prefix, end.as_deref(), &mut below).await
     }
 
+    /// The first entries after a key whose key starts with a prefix, in order.
+    pub(super) async fn page(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        max: usize,
+    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+        let start = after.map_or_else(|| prefix.to_vec(), |after| just_after(after.to_vec()));
+        let own = &self.writes[table as usize];
+        let starting = own.range::<[u8], _>((Bound::Included(start.as_slice()), Bound::Unbounded));
+        let starting = starting.take_while(|(key, _)| key.starts_with(prefix));
+        let present = starting.filter_map(|(key, value)| Some((key.clone(), value.clone()?)));
+        let mut entries: Vec<_> = present.take(max).collect();
+        let mut left = max;
+        let mut below = |key: &[u8], value: &[u8]| {
+            if !own.contains_key(key) {
+                entries.push((key.to_vec(), value.to_vec()));
+                left -= 1;
+            }
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let end = successor(prefix);
+        lookup::range(self.below, table, &start, end.as_deref(), &mut below).await?;
+        entries.sort_unstable();
+        entries.truncate(max);
+        Ok(entries)
+    }
+
     pub(super) fn put(&mut self, table: Table, key: Vec<u8>, value: Vec<u8>) {
         self.set(table, key, Some(value));
     }
@@ -122,8 +152,21 @@ const FETCHED_BYTES_MAX: usize = 16 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Engine as _;
     use crate::engine::memory::Memory;
+    use crate::engine::{Decision, Engine as _, Transaction, decides};
+
+    /// Writes keys of indexes.
+    struct Seed([&'static str; 5]);
+
+    impl Seed {
+        async fn run(&self, _: &dyn Transaction) -> Result<Decision, Error> {
+            let mut writes = Writes::default();
+            self.0.iter().for_each(|key| writes.put(Table::Index, key.as_bytes(), b""));
+            Ok(Decision { writes, changes: 0 })
+        }
+    }
+
+    decides!(Seed);
 
     #[test]
     fn its_bytes_are_those_of_what_it_writes() {
@@ -137,5 +180,25 @@ mod tests {
         overlay.remove(Table::Log, b"ab".to_vec());
         assert_eq!(overlay.bytes(), 11 + 1 + 2);
         assert_eq!(overlay.bytes(), overlay.into_writes().byte_len());
+    }
+
+    #[test]
+    fn pages_have_its_own_entries_among_those_below_in_order() {
+        let engine = Memory::default();
+        let seed = Box::new(Seed(["a", "b1", "b2", "b4", "c"]));
+        pollster::block_on(engine.write(vec![seed])).pop().unwrap().unwrap();
+        let view = pollster::block_on(engine.view()).unwrap();
+        let mut overlay = Overlay::new(view.as_ref());
+        overlay.remove(Table::Index, b"b2".to_vec());
+        overlay.put(Table::Index, b"b3".to_vec(), Vec::new());
+        overlay.put(Table::Index, b"b5".to_vec(), Vec::new());
+        let page = |after: Option<&str>, max| {
+            let after = after.map(str::as_bytes);
+            let page = pollster::block_on(overlay.page(Table::Index, b"b", after, max)).unwrap();
+            page.into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(page(None, 2), ["b1", "b3"]);
+        assert_eq!(page(Some("b3"), 2), ["b4", "b5"]);
+        assert_eq!(page(Some("b5"), 2), [""; 0]);
     }
 }

@@ -1,6 +1,5 @@
 //! References: what must be there when a transaction ends, and what a removal takes with it.
 
-use core::ops::ControlFlow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -66,13 +65,18 @@ impl Session<'_> {
             if !matches!(reference.on_delete, OnDelete::Cascade | OnDelete::SetNull) {
                 continue;
             }
-            for key in self.referring(from, reference, &write.key).await? {
+            // One more than there may be is enough to refuse them.
+            let room =
+                self.shared.limits.batch_writes_max.saturating_sub(self.references.todo.len());
+            let referring = self.referring(from, reference, &write.key, None, room + 1).await?;
+            for key in referring.into_iter().filter_map(|(_, key)| key) {
                 let (type_name, path) = (from.to_owned(), reference.path.clone());
                 self.references.todo.push(match reference.on_delete {
                     OnDelete::Cascade => Todo::Remove { type_name, key },
                     _ => Todo::SetNull { type_name, key, path, target: write.key.clone() },
                 });
             }
+            self.check_writes(self.references.todo.len())?;
         }
         self.references.removed.push(name);
         Ok(())
@@ -81,12 +85,8 @@ impl Session<'_> {
     /// Does what removals ask for. What it removes asks for more; a circle ends, for what is gone is
     /// not found again.
     pub(super) async fn follow_references(&mut self) -> Result<(), Error> {
-        let max = self.shared.limits.batch_writes_max;
         while let Some(todo) = self.references.todo.pop() {
-            let writes = usize::try_from(self.changes).unwrap_or(usize::MAX);
-            if writes > max {
-                return Err(Error::BatchTooLarge { writes, max });
-            }
+            self.check_writes(usize::try_from(self.changes).unwrap_or(usize::MAX))?;
             match todo {
                 Todo::Remove { type_name, key } => {
                     let write = Write::remove(type_name, key);
@@ -118,6 +118,12 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Whether one transaction may have so many writes.
+    const fn check_writes(&self, writes: usize) -> Result<(), Error> {
+        let max = self.shared.limits.batch_writes_max;
+        if writes > max { Err(Error::BatchTooLarge { writes, max }) } else { Ok(()) }
+    }
+
     /// Whether every reference that was made leads somewhere, and nothing that was removed is
     /// referred to where that is restricted.
     pub(super) async fn check_references(&self) -> Result<(), Error> {
@@ -142,11 +148,7 @@ impl Session<'_> {
                 if self.is_there(to, target).await? {
                     continue;
                 }
-                for key in self.referring(from, reference, target).await? {
-                    let counts = self.is_there(from, &key).await?;
-                    if !counts && !planted("restrict-counts-expired") {
-                        continue;
-                    }
+                if let Some(key) = self.first_referring(from, reference, target).await? {
                     return Err(Error::ReferenceRestricted(Box::new(BrokenReference {
                         type_name: from.into(),
                         key,
@@ -160,23 +162,46 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Keys of the documents of a type that refer to a document.
+    /// The first document of a type that counts and refers to a document.
+    async fn first_referring(
+        &self,
+        from: &str,
+        reference: &Reference,
+        target: &str,
+    ) -> Result<Option<String>, Error> {
+        let mut after = None;
+        loop {
+            let page =
+                self.referring(from, reference, target, after.as_deref(), PAGE_ENTRIES).await?;
+            let Some((last, _)) = page.last() else { return Ok(None) };
+            after = Some(last.clone());
+            for key in page.into_iter().filter_map(|(_, key)| key) {
+                if self.is_there(from, &key).await? || planted("restrict-counts-expired") {
+                    return Ok(Some(key));
+                }
+            }
+        }
+    }
+
+    /// The first entries, after one of them, that refer to a document, and the keys of the documents
+    /// of a type that they are of.
     async fn referring(
         &self,
         from: &str,
         reference: &Reference,
         target: &str,
-    ) -> Result<Vec<String>, Error> {
+        after: Option<&[u8]>,
+        max: usize,
+    ) -> Result<Vec<(Vec<u8>, Option<String>)>, Error> {
         let index = self.index_of(from, reference)?;
         let mut prefix = index.prefix().to_vec();
         let _ = encode(&mut prefix, Some(&Value::String(target.into())), Direction::Ascending);
-        let mut found = Vec::new();
-        let mut show = |key: &[u8], value: &[u8]| {
-            found.extend(index.document_key(key, value));
-            ControlFlow::Continue(())
-        };
-        self.overlay.under(Table::Index, &prefix, &mut show).await?;
-        Ok(found)
+        let page = self.overlay.page(Table::Index, &prefix, after, max).await?;
+        let named = page.into_iter().map(|(entry, value)| {
+            let key = index.document_key(&entry, &value);
+            (entry, key)
+        });
+        Ok(named.collect())
     }
 
     fn index_of(&self, from: &str, reference: &Reference) -> Result<Arc<Index>, Error> {
@@ -225,11 +250,48 @@ fn set_null(value: &mut Value, path: &str, target: &str) {
     }
 }
 
+/// How many entries are looked at together, where one that counts is enough.
+const PAGE_ENTRIES: usize = 64;
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::commit::Batch;
+    use crate::commit::counting::Counted;
+    use crate::engine::memory::Memory;
+    use crate::engine::{Engine as _, system_clock};
+    use crate::read_set::ReadSet;
+    use crate::shared::Driver;
+    use crate::{Env, Limits, TypeSpec};
+
+    /// How many entries are looked at to refuse the removal of what this many refer to.
+    fn entries_to_refuse(on_delete: OnDelete, referring: usize, writes_max: usize) -> usize {
+        let engine = Arc::new(Memory::default());
+        let limits = Limits { batch_writes_max: writes_max, ..Limits::default() };
+        let driver = Driver { instance: 1, limits, wall_clock: system_clock(), outward: None };
+        let env = Env::on_engine("test", Arc::clone(&engine) as Arc<_>, driver);
+        env.define("Order", &TypeSpec::new().reference("of", "Customer", on_delete)).unwrap();
+        env.maintain().unwrap();
+        env.put("Customer", "c", json!(1)).unwrap();
+        for n in 0..referring {
+            env.put("Order", &format!("o-{n}"), json!({"of": "c"})).unwrap();
+        }
+        let writes = vec![Write::remove("Customer", "c")];
+        let (batch, _) = Batch::new(Arc::clone(env.shared()), writes, ReadSet::default());
+        let (counted, reads) = Counted::new(batch);
+        let refused = pollster::block_on(engine.write(vec![Box::new(counted)])).pop().unwrap();
+        assert!(refused.is_err());
+        reads.index_entries()
+    }
+
+    #[test]
+    fn no_more_of_what_refers_to_a_document_is_read_than_it_takes_to_refuse_its_removal() {
+        assert_eq!(entries_to_refuse(OnDelete::Cascade, 200, 10), 11);
+        assert_eq!(entries_to_refuse(OnDelete::SetNull, 200, 10), 11);
+        assert_eq!(entries_to_refuse(OnDelete::Restrict, 200, 1_000), PAGE_ENTRIES);
+    }
 
     #[test]
     fn a_reference_is_taken_out_wherever_its_path_leads() {

@@ -51,6 +51,25 @@ pub(super) struct Stored {
     json: Vec<u8>,
 }
 
+/// How much there is to write.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Effort {
+    bytes: usize,
+    changes: u64,
+}
+
+impl Effort {
+    pub(super) const fn plus(self, other: Self) -> Self {
+        Self { bytes: self.bytes + other.bytes, changes: self.changes + other.changes }
+    }
+
+    /// Whether it is as much as a transaction of the background should have, on an engine that takes
+    /// so many bytes.
+    pub(super) fn fills_batch(self, bytes_max: usize) -> bool {
+        self.bytes >= BATCH_BYTES.min(bytes_max / 4) || self.changes >= BATCH_CHANGES
+    }
+}
+
 impl<'t> Session<'t> {
     pub(crate) async fn begin(
         transaction: &'t dyn Transaction,
@@ -87,7 +106,12 @@ impl<'t> Session<'t> {
     /// Whether a decider of the background has as much as one transaction should have, so that no
     /// writer waits for long; what is left comes with the next one.
     pub(crate) fn is_batch_full(&self) -> bool {
-        self.overlay.bytes() >= BATCH_BYTES.min(self.bytes_max / 4)
+        self.effort().fills_batch(self.bytes_max)
+    }
+
+    /// How much is decided so far.
+    pub(super) const fn effort(&self) -> Effort {
+        Effort { bytes: self.overlay.bytes(), changes: self.changes }
     }
 
     /// Refuses what the engine would refuse, before it takes more memory than that.
@@ -154,11 +178,23 @@ impl<'t> Session<'t> {
         self.follow_references().await
     }
 
-    /// Lists a document that cannot expire yet again, for later.
-    pub(crate) fn expire_later(&mut self, listed_ms: u64, document: &[u8], later: Duration) {
-        let later_ms = self.stamp.unix_ms() + millis(later);
+    /// Lists a document that cannot expire yet again, for later: the longer ago its time came, the
+    /// later, but not later than this.
+    pub(crate) async fn expire_later(
+        &mut self,
+        listed_ms: u64,
+        document: &[u8],
+        longest: Duration,
+    ) -> Result<(), Error> {
+        let bytes = self.overlay.get(Table::Documents, document).await?;
+        let record = bytes.as_deref().and_then(Record::from_bytes);
+        let expires_ms = record.and_then(|record| record.expires_ms).unwrap_or(listed_ms);
+        let now_ms = self.stamp.unix_ms();
+        let overdue_ms = now_ms.saturating_sub(expires_ms);
+        let later_ms = now_ms + overdue_ms.clamp(millis(HELD_WAIT_FIRST), millis(longest));
         self.overlay.remove(Table::Index, keys::expiry(listed_ms, document));
         self.overlay.put(Table::Index, keys::expiry(later_ms, document), Vec::new());
+        Ok(())
     }
 
     pub(super) async fn put(
@@ -531,5 +567,15 @@ fn not_found(write: &Write) -> Error {
     Error::NotFound { type_name: write.type_name.clone(), key: write.key.clone() }
 }
 
+/// How soon to try again at the earliest to remove a document that something keeps. Each time doubles
+/// how long ago it expired, and so the wait where it may be longer.
+pub(super) const HELD_WAIT_FIRST: Duration = Duration::from_secs(10);
+
+/// How soon to try again at the latest.
+pub(crate) const HELD_WAIT: Duration = Duration::from_secs(60 * 60);
+
 /// Bytes after which a transaction of the background ends.
 const BATCH_BYTES: usize = 16 << 20;
+
+/// Changes after which one ends.
+const BATCH_CHANGES: u64 = 10_000;

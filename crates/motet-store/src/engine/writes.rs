@@ -88,9 +88,51 @@ impl Writes {
         Ok(())
     }
 
+    /// Whether these remove something, and put only what goes along with a removal: the change in the
+    /// log, and settings. Settings alone are taken too, for keeping less of the log is what a full
+    /// store may need. Entries of indexes without a value, as expiries are, may move: as many go at
+    /// least. An engine has room for all these beyond its size.
+    pub(crate) fn makes_room(&self) -> bool {
+        let (mut removed, mut moved, mut logs) = (0, 0, false);
+        for (table, _, value) in self.iter() {
+            match (table, value) {
+                (_, None) => removed += 1,
+                (Table::Log, Some(_)) => logs = true,
+                (Table::Catalog, Some(_)) => {}
+                (Table::Index, Some([])) => moved += 1,
+                (Table::Documents | Table::Index, Some(_)) => return false,
+            }
+        }
+        removed >= moved && (removed > 0 || !logs)
+    }
+
     fn push_key(&mut self, key: &[u8]) -> (usize, usize) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         (start, self.bytes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_removals_with_their_changes_in_the_log_and_moves_make_room() {
+        let mut writes = Writes::default();
+        writes.put(Table::Catalog, b"setting", b"1");
+        assert!(writes.makes_room());
+        writes.put(Table::Log, b"1", b"removed");
+        assert!(!writes.makes_room());
+        writes.remove(Table::Documents, b"k");
+        assert!(writes.makes_room());
+        writes.put(Table::Index, b"later", b"");
+        assert!(writes.makes_room());
+        writes.put(Table::Index, b"another", b"");
+        assert!(!writes.makes_room(), "more come than go");
+        writes.remove(Table::Index, b"sooner");
+        assert!(writes.makes_room());
+        writes.put(Table::Documents, b"l", b"");
+        assert!(!writes.makes_room());
     }
 }

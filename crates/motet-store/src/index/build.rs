@@ -194,7 +194,8 @@ async fn add_documents(
     batch: &[Document],
 ) -> Result<usize, Error> {
     for (added, document) in batch.iter().enumerate() {
-        if session.is_batch_full() {
+        // The first one always: that none was added would mean that there are no more.
+        if added > 0 && session.is_batch_full() {
             return Ok(added);
         }
         let new = index.entries(&document.key, &document.value)?;

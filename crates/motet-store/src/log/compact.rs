@@ -8,7 +8,7 @@ use super::compacted::Compacted;
 use super::decode;
 use super::trim::Stretch;
 use crate::document::Record;
-use crate::engine::{Table, Transaction, Writes};
+use crate::engine::{Read, Table, Transaction, Writes};
 use crate::keys::{self, TypeId};
 use crate::{Clock, Error, lookup};
 
@@ -19,10 +19,8 @@ pub(super) async fn stretch(
     writes: &mut Writes,
 ) -> Result<(), Error> {
     let (_, to) = stretch;
-    let (clocks, documents) = entries(transaction, stretch).await?;
-    let versions = versions(transaction, &documents).await?;
-    for (clock, version) in clocks.into_iter().zip(versions) {
-        if version != Some(clock) || planted("compact-away-the-latest") {
+    for (clock, is_latest) in latest(transaction, stretch).await? {
+        if !is_latest || planted("compact-away-the-latest") {
             writes.remove(Table::Log, &keys::log(clock));
         }
     }
@@ -30,9 +28,17 @@ pub(super) async fn stretch(
     Ok(())
 }
 
+/// The clocks of a stretch, and whether their changes made a document what it is.
+pub(super) async fn latest(from: &dyn Read, stretch: Stretch) -> Result<Vec<(Clock, bool)>, Error> {
+    let (clocks, documents) = entries(from, stretch).await?;
+    let versions = versions(from, &documents).await?;
+    let found = clocks.into_iter().zip(versions);
+    Ok(found.map(|(clock, version)| (clock, version == Some(clock))).collect())
+}
+
 /// The clocks of a stretch, and the keys in `Documents` of what was changed.
 async fn entries(
-    transaction: &dyn Transaction,
+    from: &dyn Read,
     (first, last): Stretch,
 ) -> Result<(Vec<Clock>, Vec<Vec<u8>>), Error> {
     let (mut clocks, mut documents, mut failed) = (Vec::new(), Vec::new(), Ok(()));
@@ -51,16 +57,13 @@ async fn entries(
         }
     };
     let (start, end) = (keys::log(first), keys::log(last.plus(1)));
-    lookup::range(transaction, Table::Log, &start, Some(&end), &mut show).await?;
+    lookup::range(from, Table::Log, &start, Some(&end), &mut show).await?;
     failed.map(|()| (clocks, documents))
 }
 
 /// The versions at which documents are. One that cannot be read is an error: the change that made it
 /// may be all that is left of it.
-async fn versions(
-    transaction: &dyn Transaction,
-    documents: &[Vec<u8>],
-) -> Result<Vec<Option<Clock>>, Error> {
+async fn versions(from: &dyn Read, documents: &[Vec<u8>]) -> Result<Vec<Option<Clock>>, Error> {
     let keys: Vec<_> = documents.iter().map(Vec::as_slice).collect();
     let (mut versions, mut failed) = (vec![None; keys.len()], Ok(()));
     let mut each = |place: usize, bytes: Option<&[u8]>| {
@@ -71,6 +74,6 @@ async fn versions(
             Err(error) => failed = Err(error),
         }
     };
-    transaction.get_many(Table::Documents, &keys, &mut each).await?;
+    from.get_many(Table::Documents, &keys, &mut each).await?;
     failed.map(|()| versions)
 }

@@ -45,7 +45,14 @@ impl Compacted {
             what: "the clock up to which the log is compacted".into(),
             why: format!("its record is {bytes:02x?}"),
         };
-        bytes.map(|bytes| Self::from_bytes(&bytes).ok_or_else(|| damaged(&bytes))).transpose()
+        let read = |bytes: Vec<u8>| match bytes.get(8) {
+            Some(flag) if ![WHOLE, IN_PARTS].contains(flag) => Err(Error::EntryNewer {
+                what: "the clock up to which the log is compacted".into(),
+                why: format!("unknown flag {flag}"),
+            }),
+            _ => Self::from_bytes(&bytes).ok_or_else(|| damaged(&bytes)),
+        };
+        bytes.map(read).transpose()
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {

@@ -221,7 +221,8 @@ impl Log {
     ///
     /// Reading from a pin's position gives every change, or [`Error::LogTruncated`] if pins had to
     /// let go of it. What a pin keeps is not [compacted](crate::Retention::latest) either: who reads a
-    /// compacted part leaves a pin at [`Clock::ZERO`] until the whole of it is read.
+    /// compacted part leaves a pin at [`Clock::ZERO`] until the whole of it is read. When the log keeps
+    /// the latest changes no longer, that part goes, and such a pin holds nothing any more.
     ///
     /// ```
     /// use motet_store::{Clock, Retention, Store};
@@ -249,12 +250,10 @@ impl Log {
     /// Takes a pin away, if there is one of this name.
     ///
     /// # Errors
-    /// What the medium does.
+    /// [`Error::NameInvalid`], and what the medium does.
     pub fn unpin(&self, name: &str) -> Result<(), Error> {
-        self.set_pin(SetPin { name: name.into(), after: None })?;
-        // What it kept may go now.
-        self.shared.notify();
-        Ok(())
+        check_name(name)?;
+        self.set_pin(SetPin { name: name.into(), after: None })
     }
 
     /// All pins by name, with their positions.
@@ -267,7 +266,10 @@ impl Log {
 
     fn set_pin(&self, pin: SetPin) -> Result<(), Error> {
         let mut results = pollster::block_on(self.shared.engine.write(vec![Box::new(pin)]));
-        results.pop().expect("an engine answers once per decider").map(|_| ())
+        results.pop().expect("an engine answers once per decider")?;
+        // What it kept may go now.
+        self.shared.notify();
+        Ok(())
     }
 
     async fn view(&self) -> Result<Box<dyn View>, Error> {

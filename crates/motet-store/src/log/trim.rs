@@ -38,6 +38,10 @@ impl Trim {
     pub(crate) async fn plan(shared: &Arc<Shared>) -> Result<Option<Self>, Error> {
         let view = shared.engine.view().await?;
         let due = due(view.as_ref(), shared).await?;
+        if let Some(Due::Compact(stretch)) = &due {
+            // Brings in what the transaction will read, so that no writer waits for the medium.
+            compact::latest(view.as_ref(), *stretch).await?;
+        }
         Ok(due.map(|_| Self { shared: Arc::clone(shared) }))
     }
 

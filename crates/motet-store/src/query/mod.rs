@@ -234,7 +234,8 @@ impl Query {
     /// As for [`rows`](Self::rows).
     pub fn count(&self) -> Result<usize, Error> {
         check_name(&self.type_name)?;
-        let parsed = Parsed { limit: None, after: None, ..self.parse(Keeps::Keys)? };
+        let (limit, after, order) = (None, None, Order::default());
+        let parsed = Parsed { limit, after, order, ..self.parse(Keeps::Keys)? };
         pollster::block_on(run::count(self.env.shared(), &self.type_name, &parsed))
     }
 

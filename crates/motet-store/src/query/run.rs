@@ -295,7 +295,13 @@ impl<'q> Run<'q> {
             return Ok(None);
         }
         let order = &self.query.order;
-        let is_placed = !order.fields.is_empty() && self.keeps != Keeps::Parsed;
+        // In order, a place is for the page's cursor only.
+        let is_placed = !order.fields.is_empty()
+            && match self.keeps {
+                Keeps::Parsed => false,
+                Keeps::Text => true,
+                Keeps::Keys => !self.plan.ordered,
+            };
         let place = is_placed.then(|| order.place(&key, &value));
         let value = match self.keeps {
             Keeps::Parsed => Held::Parsed(value),
