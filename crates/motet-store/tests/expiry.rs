@@ -280,7 +280,7 @@ fn sweeps_a_full_store(on_delete: OnDelete) {
     let end = Instant::now() + Duration::from_secs(10);
     while env.get("Session", "s-49").unwrap().is_some() {
         assert!(Instant::now() < end, "its time comes");
-        thread::sleep(Duration::from_millis(10));
+        thread::yield_now();
     }
     env.maintain().unwrap();
     let report = env.check().unwrap();
