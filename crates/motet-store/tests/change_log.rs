@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
+mod logs;
 mod stores;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use logs::{clocks_after, write_changes};
 use motet_store::engine::lmdb::Options;
 use motet_store::{Clock, Env, Error, Op, Retention, Store, StoreOptions, Write};
 use serde_json::json;
@@ -166,19 +168,6 @@ fn d4_the_log_is_trimmed_by_age_but_for_its_newest_change() {
         assert_eq!(env.log().read(Clock::new(1), 10).unwrap().len(), 1);
         assert_eq!(env.put("Order", "o-3", json!(3)).unwrap(), Clock::new(3));
     });
-}
-
-/// Writes so many changes of about 155 bytes each.
-fn write_changes(env: &Env, count: usize) {
-    let value = json!("x".repeat(100));
-    let writes = (0..count).map(|n| Write::put("Order", format!("o-{n}"), value.clone()));
-    env.write_all(writes.collect()).unwrap();
-    env.maintain().unwrap();
-}
-
-fn clocks_after(env: &Env, after: u64) -> Vec<u64> {
-    let changes = env.log().read(Clock::new(after), usize::MAX).unwrap();
-    changes.iter().map(|change| change.clock.number()).collect()
 }
 
 #[test]

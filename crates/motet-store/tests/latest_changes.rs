@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 mod engines;
+mod logs;
 #[path = "processes/child.rs"]
 mod role;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use logs::{clocks_after, write_changes};
 use motet_store::engine::lmdb::{Lmdb, Options};
 use motet_store::engine::memory::Memory;
 use motet_store::engine::{Engine, system_clock};
@@ -280,19 +282,6 @@ fn d4_processes_killed_at_any_moment_leave_a_log_that_makes_the_documents() {
     let changes = open().log().head().unwrap().clock;
     println!("{KILLS} kills, {changes} changes; {compacted} compacted and {rebuilt} rebuilt");
     assert!(changes > Clock::new(u64::from(KILLS)), "the children hardly wrote: {changes}");
-}
-
-/// Writes so many changes of about 155 bytes each.
-fn write_changes(env: &Env, count: usize) {
-    let value = json!("x".repeat(100));
-    let writes = (0..count).map(|n| Write::put("Order", format!("o-{n}"), value.clone()));
-    env.write_all(writes.collect()).unwrap();
-    env.maintain().unwrap();
-}
-
-fn clocks_after(env: &Env, after: u64) -> Vec<u64> {
-    let changes = env.log().read(Clock::new(after), usize::MAX).unwrap();
-    changes.iter().map(|change| change.clock.number()).collect()
 }
 
 const KILLS: u32 = 120;
